@@ -1,0 +1,129 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+/// The strictest settings that build cleanly together: whatever they find is an error here,
+/// so that a warning never has time to become familiar.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .enableUpcomingFeature("ImmutableWeakCaptures"),
+]
+
+/// Products of other packages are used only with the trait `Networking`, which is on by default.
+/// A service that embeds the store alone names this package with `traits: []` and then resolves
+/// none of them.
+func networking(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Networking"]))
+}
+
+let package = Package(
+    name: "tidemark",
+    products: [
+        .library(name: "Tidemark", targets: ["Tidemark"]),
+        .library(name: "TidemarkSync", targets: ["TidemarkSync"]),
+        .library(name: "TidemarkHTTP", targets: ["TidemarkHTTP"]),
+        .library(name: "TidemarkHub", targets: ["TidemarkHub"]),
+        .executable(name: "tidemark", targets: ["tidemark"]),
+    ],
+    traits: [
+        .trait(
+            name: "Networking",
+            description: "The HTTP transport, the hub and the command line tool."),
+        .default(enabledTraits: ["Networking"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.1"),
+        .package(
+            url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
+        .package(
+            url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CLZ4", pkgConfig: "liblz4",
+            providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
+        .systemLibrary(
+            name: "CXXHash", pkgConfig: "libxxhash",
+            providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
+        .target(name: "Tidemark", dependencies: ["CLZ4", "CXXHash"], swiftSettings: settings),
+        .target(name: "TidemarkSync", dependencies: ["Tidemark"], swiftSettings: settings),
+        .target(
+            name: "TidemarkHTTP",
+            dependencies: [
+                "Tidemark", "TidemarkSync",
+                networking("AsyncHTTPClient", "async-http-client"),
+                networking("NIOCore", "swift-nio"),
+                networking("NIOHTTP1", "swift-nio"),
+                networking("NIOPosix", "swift-nio"),
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "TidemarkHub",
+            dependencies: [
+                "Tidemark", "TidemarkSync", "TidemarkHTTP",
+                networking("Hummingbird", "hummingbird"),
+                networking("HTTPTypes", "swift-http-types"),
+                networking("Logging", "swift-log"),
+                networking("Metrics", "swift-metrics"),
+                networking("NIOCore", "swift-nio"),
+                networking("NIOPosix", "swift-nio"),
+                networking("ServiceLifecycle", "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "tidemark",
+            dependencies: [
+                "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub",
+                networking("ArgumentParser", "swift-argument-parser"),
+                networking("Logging", "swift-log"),
+                networking("ServiceLifecycle", "swift-service-lifecycle"),
+                networking("UnixSignals", "swift-service-lifecycle"),
+            ],
+            path: "tools/tidemark",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "demo-app",
+            dependencies: ["Tidemark", "TidemarkSync", "TidemarkHTTP"],
+            path: "tools/demo-app",
+            swiftSettings: settings),
+        .target(
+            name: "TestSupport", dependencies: ["Tidemark", "TidemarkSync"],
+            path: "Tests/TestSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "CrashWriter", dependencies: ["Tidemark"],
+            path: "Tests/CrashWriter", swiftSettings: settings),
+        .testTarget(
+            name: "TidemarkTests", dependencies: ["Tidemark", "TestSupport", "CrashWriter"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TidemarkSyncTests", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TidemarkHubTests",
+            dependencies: [
+                "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub", "TestSupport",
+                networking("AsyncHTTPClient", "async-http-client"),
+                networking("Logging", "swift-log"),
+                networking("NIOCore", "swift-nio"),
+                networking("NIOHTTP1", "swift-nio"),
+                networking("ServiceLifecycle", "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CommandLineTests",
+            dependencies: ["Tidemark", "TestSupport", "tidemark"],
+            swiftSettings: settings),
+    ]
+)

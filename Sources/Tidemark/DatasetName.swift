@@ -1,0 +1,27 @@
+/// The rule for names of datasets: 1...128 bytes of letters, digits and `_.:-`.
+enum DatasetName {
+    static func isValid(_ name: String) -> Bool {
+        let bytes = name.utf8
+        return (1...Limits.datasetNameBytesMax).contains(bytes.count)
+            && bytes.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
+                    UInt8(ascii: ":"), UInt8(ascii: "-"):
+                    true
+                default:
+                    false
+                }
+            }
+    }
+
+    /// - Throws: `invalidArgument`.
+    static func check(_ name: String) throws(StoreError) {
+        guard isValid(name) else {
+            throw StoreError(
+                .invalidArgument,
+                "the dataset name \(name.prefix(140).debugDescription) is not allowed; use "
+                    + "1...\(Limits.datasetNameBytesMax) of the characters a-z A-Z 0-9 _ . : -")
+        }
+    }
+}

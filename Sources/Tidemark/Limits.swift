@@ -1,0 +1,19 @@
+/// Every bound of the store in one place, each with its reason.
+public enum Limits {
+    /// Bytes in a dataset's name, which is what Cognito Sync allowed.
+    public static let datasetNameBytesMax = 128
+    /// Bytes in a key: its length must fit 16 bits in the log.
+    public static let keyBytesMax = 65_535
+    /// Bytes in a value: 256 MiB. Larger things belong in files, with their path as the value.
+    public static let valueBytesMax = 256 << 20
+    /// Bytes in an author's name.
+    public static let authorBytesMax = 255
+    /// Bytes in one write batch, keys, values and versions together: 512 MiB. A batch is one block
+    /// of the log, checked and applied as a whole, so it must fit in memory and in a segment.
+    public static let batchBytesMax = 512 << 20
+    /// Bytes of a segment's log: from what a small test needs to a quarter of what 32-bit offsets
+    /// in it can reach, so that a batch of the largest size still fits behind it.
+    public static let segmentBytes = 1 << 20...1 << 30
+    /// Superseded versions of a key that may be kept.
+    public static let historyVersions = 0...1_000_000
+}

@@ -1,0 +1,30 @@
+/// One record as a dataset holds it: a key, a value or the mark of its deletion, and its version.
+public struct Record: Hashable, Sendable {
+    public let key: [UInt8]
+    /// nil if the record was deleted. An empty value is a value.
+    public let value: [UInt8]?
+    public let version: Version
+    /// The place of this version in the dataset's own order of change on this replica.
+    public let syncCount: SyncCount
+    /// Whether this version was written here and no peer is known to have it yet.
+    public let isDirty: Bool
+
+    public init(
+        key: [UInt8], value: [UInt8]?, version: Version, syncCount: SyncCount, isDirty: Bool
+    ) {
+        self.key = key
+        self.value = value
+        self.version = version
+        self.syncCount = syncCount
+        self.isDirty = isDirty
+    }
+
+    /// Whether this is a tombstone: the mark that the key was deleted, and by which write.
+    public var isDeleted: Bool { value == nil }
+
+    /// The key as text; nil if it is not UTF-8.
+    public var keyText: String? { String(validating: key, as: UTF8.self) }
+
+    /// The value as text; nil if it is not UTF-8 or the record is a tombstone.
+    public var valueText: String? { value.flatMap { String(validating: $0, as: UTF8.self) } }
+}

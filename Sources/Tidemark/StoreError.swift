@@ -1,0 +1,78 @@
+/// What went wrong, where, and what to do about it.
+///
+/// Decide by ``code`` alone. The message is for people and may change; it ends with a remedy.
+public struct StoreError: Error, Hashable, Sendable {
+    /// The kinds of failure that a caller would answer differently.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        public let description: String
+
+        private init(_ description: String) {
+            self.description = description
+        }
+
+        /// A name, key, value, option or cursor out of its bounds. Correct the call.
+        public static let invalidArgument = Code("invalidArgument")
+        /// The directory holds no store, or is none. Nothing was changed.
+        public static let notAStore = Code("notAStore")
+        /// Another process (or another `Store` in this one) writes this store.
+        public static let locked = Code("locked")
+        /// The store was written by a newer format than this build reads.
+        public static let formatTooNew = Code("formatTooNew")
+        /// Bytes that must be whole are damaged. Nothing was dropped; see `location`.
+        public static let corruption = Code("corruption")
+        /// The file system is full or a quota is reached. Reads go on; make room and reopen.
+        public static let diskFull = Code("diskFull")
+        /// The operating system refused a read or a write; see `systemError`.
+        public static let inputOutput = Code("inputOutput")
+        /// An earlier write or sync failed, so nothing more is accepted. Reopen the store.
+        public static let writerStopped = Code("writerStopped")
+        /// The store was opened read-only.
+        public static let readOnly = Code("readOnly")
+        /// The store, snapshot or cursor was closed.
+        public static let closed = Code("closed")
+        /// A dataset of that name does not exist (any more).
+        public static let datasetNotFound = Code("datasetNotFound")
+        /// The record is not at the expected version. Read it again and decide anew.
+        public static let versionMismatch = Code("versionMismatch")
+        /// Changes that old are no longer told apart from absence. Read the dataset afresh.
+        public static let changesExpired = Code("changesExpired")
+    }
+
+    /// A place in a file.
+    public struct Location: Hashable, Sendable, CustomStringConvertible {
+        public let path: String
+        /// In bytes from the start of the file; nil if the whole file is meant.
+        public let offset: UInt64?
+
+        public init(path: String, offset: UInt64? = nil) {
+            self.path = path
+            self.offset = offset
+        }
+
+        public var description: String {
+            offset.map { "\(path) at byte \($0)" } ?? path
+        }
+    }
+
+    public let code: Code
+    /// One line: what was wrong and what to do.
+    public let message: String
+    public let location: Location?
+    /// The `errno` behind the failure, if there is one.
+    public let systemError: Int32?
+
+    public init(
+        _ code: Code, _ message: String, location: Location? = nil, systemError: Int32? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.location = location
+        self.systemError = systemError
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    public var description: String {
+        location.map { "\(message) [\($0)]" } ?? message
+    }
+}

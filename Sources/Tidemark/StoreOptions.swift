@@ -1,0 +1,45 @@
+/// What an acknowledged write survives.
+public enum Durability: String, Hashable, Sendable, CaseIterable {
+    /// The end of nothing in particular: the operating system may be told later.
+    case memory
+    /// The end of the process, `kill -9` included.
+    case process
+    /// The loss of power, as far as the disk keeps its word.
+    case disk
+}
+
+/// How a store is opened.
+public struct StoreOptions: Hashable, Sendable {
+    /// What a write survives when it does not say so itself.
+    public var durability: Durability
+    /// Whether to create the store if the directory is missing or empty.
+    public var createsIfMissing: Bool
+    /// Opens beside a writer in another process, changes no byte, and sees what was in the log at
+    /// the moment of opening.
+    public var isReadOnly: Bool
+    /// Written into the version of every local write; at most ``Limits/authorBytesMax`` bytes.
+    public var author: String
+    /// The size at which the active segment is sealed, in bytes: 1 MiB...1 GiB.
+    public var segmentBytes: Int
+    /// Bytes of verified, decompressed blocks kept for readers: 0...
+    public var blockCacheBytes: Int
+    /// How many superseded versions of each key survive compaction: 0...1,000,000.
+    public var historyVersions: Int
+    /// Whether segments are merged in the background as they accumulate.
+    public var compactsAutomatically: Bool
+
+    public init(
+        durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
+        author: String = "", segmentBytes: Int = 32 << 20, blockCacheBytes: Int = 64 << 20,
+        historyVersions: Int = 0, compactsAutomatically: Bool = true
+    ) {
+        self.durability = durability
+        self.createsIfMissing = createsIfMissing
+        self.isReadOnly = isReadOnly
+        self.author = author
+        self.segmentBytes = segmentBytes
+        self.blockCacheBytes = blockCacheBytes
+        self.historyVersions = historyVersions
+        self.compactsAutomatically = compactsAutomatically
+    }
+}

@@ -1,0 +1,52 @@
+/// Which write made a record what it is, and what that write had seen.
+///
+/// Versions of one key are ordered by ancestry alone: a version descends from another if its
+/// vector contains the other's dot. Two versions neither of which descends from the other are
+/// concurrent, and a merge policy decides; time never makes an ancestor.
+public struct Version: Hashable, Sendable {
+    /// The write itself.
+    public let dot: Dot
+    /// What the writer had seen of the dataset, the write itself included.
+    public let vector: VersionVector
+    /// When, by the writer's hybrid clock; later than every version of the key it had seen.
+    public let time: HybridTime
+    /// On whose behalf, as the writing application named it; empty if it did not.
+    /// At most ``Limits/authorBytesMax`` bytes of UTF-8.
+    public let author: String
+
+    public init(dot: Dot, vector: VersionVector, time: HybridTime, author: String = "") {
+        self.dot = dot
+        var whole = vector
+        whole.insert(dot)
+        self.vector = whole
+        self.time = time
+        self.author = author
+    }
+
+    /// How this version stands to another one of the same key.
+    public func relation(to other: Version) -> VersionRelation {
+        if dot == other.dot { return .same }
+        if vector.contains(other.dot) { return .descendant }
+        if other.vector.contains(dot) { return .ancestor }
+        return .concurrent
+    }
+
+    /// The order by which last writer wins: time, then replica, then counter. Total, so that every
+    /// replica picks the same winner.
+    public func isLater(than other: Version) -> Bool {
+        if time != other.time { return time > other.time }
+        return dot > other.dot
+    }
+}
+
+/// How one version of a key stands to another.
+public enum VersionRelation: Hashable, Sendable {
+    /// Both are the same write.
+    case same
+    /// The first was written by someone who had seen the second.
+    case descendant
+    /// The second was written by someone who had seen the first.
+    case ancestor
+    /// Neither writer had seen the other's write: a conflict.
+    case concurrent
+}
