@@ -1,0 +1,133 @@
+/// One item of a block of operations, as it is decoded. Keys and values are borrowed from the log.
+///
+///     1   replica:    16 bytes id; gets the next number of this log
+///     2   vector:     varint count, then (varint replica number, varint counter) each; likewise
+///     3   author:     varint length, UTF-8; likewise
+///     8   dataset:    counted name, varint id, byte 1 if visible, lifecycle
+///     9   checkpoint: counted name, peer id, varint pulled, varint pushed, vector
+///     10  seen:       counted name, vector
+///     11  renamed:    16 bytes: the store's new ReplicaID
+///     16  put:        an entry as in a data block, less its kind
+///     17  delete:     the same without value
+enum LogItem {
+    case replica(ReplicaID)
+    case vector([(replica: UInt32, counter: UInt64)])
+    case author(String)
+    case dataset(id: DatasetID, isVisible: Bool, name: String, DatasetLifecycle)
+    case checkpoint(name: String, peer: ReplicaID, PeerCheckpoint)
+    case seen(name: String, VersionVector)
+    case renamed(ReplicaID)
+    case entry(Entry)
+
+    enum Code: UInt8 {
+        case replica = 1
+        case vector = 2
+        case author = 3
+        case dataset = 8
+        case checkpoint = 9
+        case seen = 10
+        case renamed = 11
+        case put = 16
+        case delete = 17
+    }
+}
+
+/// Takes a block of operations apart, item by item.
+struct LogItemReader {
+    private var reader: ByteReader
+
+    init(_ payload: ByteView) {
+        reader = ByteReader(payload)
+    }
+
+    mutating func next() throws(Malformed) -> LogItem? {
+        guard !reader.isAtEnd else { return nil }
+        guard let code = LogItem.Code(rawValue: try reader.byte()) else {
+            throw Malformed("an operation has an unknown code")
+        }
+        switch code {
+        case .replica:
+            return .replica(try reader.replicaID())
+        case .vector:
+            var entries: [(replica: UInt32, counter: UInt64)] = []
+            for _ in 0..<(try reader.count(eachAtLeast: 2)) {
+                entries.append((try reader.varint32(), try reader.varint()))
+            }
+            return .vector(entries)
+        case .author:
+            return .author(try reader.countedText(max: Limits.authorBytesMax))
+        case .dataset:
+            let name = try reader.datasetName()
+            let id = try reader.varint32()
+            let isVisible = try reader.byte() == 1
+            return .dataset(
+                id: id, isVisible: isVisible, name: name, try reader.lifecycle())
+        case .checkpoint:
+            let name = try reader.datasetName()
+            let peer = try reader.replicaID()
+            return .checkpoint(name: name, peer: peer, try reader.checkpoint())
+        case .seen:
+            let name = try reader.datasetName()
+            return .seen(name: name, try reader.vector())
+        case .renamed:
+            return .renamed(try reader.replicaID())
+        case .put, .delete:
+            return .entry(try entry(code == .put ? .put : .delete))
+        }
+    }
+
+    private mutating func entry(_ kind: EntryKind) throws(Malformed) -> Entry {
+        let dataset = try reader.varint32()
+        let key = try reader.countedView(max: Limits.keyBytesMax)
+        let syncCount = try reader.varint()
+        let replica = try reader.varint32()
+        let counter = try reader.varint()
+        let time = try reader.fixed64()
+        let vector = try reader.varint32()
+        let author = try reader.varint32()
+        let value =
+            kind == .put ? try reader.countedView(max: Limits.valueBytesMax) : ByteView.empty
+        guard dataset > 0, !key.isEmpty, counter > 0, syncCount > 0 else {
+            throw Malformed("an operation has an impossible field")
+        }
+        return Entry(
+            dataset: dataset, kind: kind, key: key, value: value, syncCount: syncCount,
+            sequence: 0, replica: replica, vector: vector, author: author, counter: counter,
+            time: time)
+    }
+}
+
+extension ByteReader {
+    mutating func datasetName() throws(Malformed) -> String {
+        let name = try countedText(max: Limits.datasetNameBytesMax)
+        guard DatasetName.isValid(name) else { throw Malformed("a dataset has an invalid name") }
+        return name
+    }
+
+    mutating func lifecycle() throws(Malformed) -> DatasetLifecycle {
+        DatasetLifecycle(
+            isDeleted: try byte() != 0, wiped: try vector(),
+            time: HybridTime(rawValue: try fixed64()), replica: try replicaID())
+    }
+
+    mutating func checkpoint() throws(Malformed) -> PeerCheckpoint {
+        PeerCheckpoint(
+            pulledThrough: SyncCount(rawValue: try varint()),
+            pushedThrough: SyncCount(rawValue: try varint()), vector: try vector())
+    }
+}
+
+extension ByteWriter {
+    mutating func append(_ lifecycle: DatasetLifecycle) {
+        append(byte: lifecycle.isDeleted ? 1 : 0)
+        append(lifecycle.wiped)
+        append(fixed64: lifecycle.time.rawValue)
+        append(lifecycle.replica)
+    }
+
+    mutating func append(_ checkpoint: PeerCheckpoint) {
+        append(varint: checkpoint.pulledThrough.rawValue)
+        append(varint: checkpoint.pushedThrough.rawValue)
+        append(checkpoint.vector)
+    }
+}

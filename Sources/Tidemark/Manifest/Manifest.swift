@@ -1,0 +1,139 @@
+/// Which files make up the store, and the store's own state as of the oldest log among them.
+///
+/// One file, replaced as a whole: written beside, synced, renamed, directory synced. A crash
+/// leaves the old one or the new one.
+struct Manifest: Hashable {
+    static let fileName = "MANIFEST"
+    static let temporaryName = "MANIFEST.new"
+
+    struct Segment: Hashable {
+        var number: UInt64
+        var fileSize: UInt64
+    }
+
+    var replicaID: ReplicaID
+    /// Ids the store had before; what it wrote under them is still its own.
+    var formerReplicaIDs: [ReplicaID] = []
+    /// Logs below this number are sealed; what is left of them may be removed.
+    var oldestLog: UInt64 = 0
+    /// No file of the store has this number or a greater one, apart from logs.
+    var nextNumber: UInt64 = 1
+    var nextDataset: DatasetID = 1
+    /// No time that the store gave out, up to the oldest log, is greater.
+    var clock: UInt64 = 0
+    /// Newest first.
+    var segments: [Segment] = []
+
+    // MARK: - As bytes
+
+    /// File header, then one block: the fields in order as varints, ids as 16 bytes, lists with
+    /// their count before them.
+    func encoded(at milliseconds: UInt64) -> [UInt8] {
+        var body = ByteWriter()
+        body.append(replicaID)
+        body.append(varint: formerReplicaIDs.count)
+        for id in formerReplicaIDs {
+            body.append(id)
+        }
+        body.append(varint: oldestLog)
+        body.append(varint: nextNumber)
+        body.append(varint: UInt64(nextDataset))
+        body.append(varint: clock)
+        body.append(varint: segments.count)
+        for segment in segments {
+            body.append(varint: segment.number)
+            body.append(varint: segment.fileSize)
+        }
+        var block = [UInt8](repeating: 0, count: BlockHeader.byteCount) + body.bytes
+        let header = BlockHeader(
+            storedCount: body.count, mark: UInt32(body.count), segment: 0, kind: .manifest)
+        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!) }
+        return FileHeader(kind: .manifest, segment: 0, madeAt: milliseconds).bytes + block
+    }
+
+    private init(decoding bytes: ByteView) throws(Malformed) {
+        var reader = ByteReader(bytes)
+        replicaID = try reader.replicaID()
+        for _ in 0..<(try reader.count(eachAtLeast: 16)) {
+            formerReplicaIDs.append(try reader.replicaID())
+        }
+        oldestLog = try reader.varint()
+        nextNumber = try reader.varint()
+        nextDataset = try reader.varint32()
+        clock = try reader.varint()
+        for _ in 0..<(try reader.count(eachAtLeast: 2)) {
+            segments.append(
+                Segment(number: try reader.varint(), fileSize: try reader.varint()))
+        }
+        guard reader.isAtEnd else { throw Malformed("the manifest is followed by more bytes") }
+    }
+
+    init(replicaID: ReplicaID) {
+        self.replicaID = replicaID
+    }
+
+    // MARK: - As a file
+
+    /// - Throws: `notAStore` if there is none, `formatTooNew`, `corruption`.
+    static func read(in directory: String, storage: any Storage) throws(StoreError) -> Manifest {
+        let path = "\(directory)/\(fileName)"
+        let file = try storage.openFile(path, .read)
+        let size = try file.size()
+        // A bound far above any real manifest, so that no false size takes all memory.
+        guard size <= 1 << 30 else {
+            throw Malformed("a manifest of \(size) bytes is impossible").error(in: path, at: nil)
+        }
+        let whole = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in
+            try unsafe file.read(into: memory, at: 0)
+        }
+        _ = try FileHeader(whole.bytes, expecting: .manifest, segment: 0, path: path)
+        let offset = UInt64(FileHeader.byteCount)
+        let count = whole.count - FileHeader.byteCount - BlockHeader.byteCount
+        guard count > 0, count <= Int(UInt32.max) else {
+            throw Malformed("the manifest is cut short").error(in: path, at: offset)
+        }
+        let handle = BlockHandle(
+            offset: offset, storedCount: UInt32(count), rawCount: UInt32(count))
+        let block = try file.readBlock(handle, kind: .manifest, segment: 0)
+        do {
+            return try Manifest(decoding: block.bytes)
+        } catch {
+            throw error.error(in: path, at: offset)
+        }
+    }
+
+    /// Replaces the manifest; durable when it returns.
+    func write(in directory: String, storage: any Storage) throws(StoreError) {
+        let temporary = "\(directory)/\(Self.temporaryName)"
+        let file = try storage.openFile(temporary, .create)
+        let bytes = encoded(at: storage.wallClockMilliseconds())
+        try bytes.withBytes { (view) throws(StoreError) in
+            try unsafe file.write(view.buffer, at: 0)
+        }
+        try file.sync()
+        try storage.rename(temporary, to: "\(directory)/\(Self.fileName)")
+        try storage.syncDirectory(directory)
+    }
+}
+
+/// Names of the numbered files.
+enum FileName {
+    static func log(_ number: UInt64) -> String { padded(number) + ".log" }
+
+    static func sealed(_ number: UInt64) -> String { padded(number) + ".seg" }
+
+    /// The number in a name of that ending; nil for any other file.
+    static func number(in name: String, ending: String) -> UInt64? {
+        guard name.hasSuffix(ending) else { return nil }
+        let digits = name.dropLast(ending.count)
+        guard digits.count >= 6, digits.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }) else {
+            return nil
+        }
+        return UInt64(digits)
+    }
+
+    private static func padded(_ number: UInt64) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    }
+}

@@ -1,0 +1,78 @@
+/// What stands before every block, in the log and in sealed segments alike.
+///
+///     offset  bytes  field
+///     0       8      XXH3-64 of everything after it: the rest of the header and the stored bytes
+///     8       4      length of the stored bytes
+///     12      4      sealed: their length before compression; log: bytes known durable
+///     16      4      the lower 32 bits of the segment's number
+///     20      1      kind
+///     21      1      reserved, 0
+///     22      2      log: the epoch; sealed: 0
+///
+/// Stored and raw length are equal if and only if a block of a sealed segment is not compressed.
+struct BlockHeader {
+    static let byteCount = 24
+    static let checksumByteCount = 8
+
+    enum Kind: UInt8 {
+        case operations = 1
+        case endOfLog = 2
+        case data = 16
+        case changes = 17
+        case filter = 18
+        case tables = 19
+        case dataIndex = 20
+        case changeIndex = 21
+        case datasets = 22
+        case manifest = 32
+    }
+
+    var checksum: UInt64 = 0
+    var storedCount: UInt32
+    var mark: UInt32
+    var segment: UInt32
+    var kind: UInt8
+    var epoch: UInt16 = 0
+
+    /// Reads the fields; the checksum is not looked at.
+    init(at base: UnsafeRawPointer) {
+        unsafe checksum = UInt64(littleEndian: base.loadUnaligned(as: UInt64.self))
+        unsafe storedCount = UInt32(
+            littleEndian: base.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
+        unsafe mark = UInt32(
+            littleEndian: base.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
+        unsafe segment = UInt32(
+            littleEndian: base.loadUnaligned(fromByteOffset: 16, as: UInt32.self))
+        unsafe kind = base.load(fromByteOffset: 20, as: UInt8.self)
+        unsafe epoch = UInt16(
+            littleEndian: base.loadUnaligned(fromByteOffset: 22, as: UInt16.self))
+    }
+
+    init(storedCount: Int, mark: UInt32, segment: UInt64, kind: Kind, epoch: UInt16 = 0) {
+        self.storedCount = UInt32(storedCount)
+        self.mark = mark
+        self.segment = UInt32(truncatingIfNeeded: segment)
+        self.kind = kind.rawValue
+        self.epoch = epoch
+    }
+
+    /// Writes the header in front of the stored bytes, which must already follow it.
+    func seal(at base: UnsafeMutableRawPointer) {
+        unsafe base.storeBytes(of: storedCount.littleEndian, toByteOffset: 8, as: UInt32.self)
+        unsafe base.storeBytes(of: mark.littleEndian, toByteOffset: 12, as: UInt32.self)
+        unsafe base.storeBytes(of: segment.littleEndian, toByteOffset: 16, as: UInt32.self)
+        unsafe base.storeBytes(of: kind, toByteOffset: 20, as: UInt8.self)
+        unsafe base.storeBytes(of: 0, toByteOffset: 21, as: UInt8.self)
+        unsafe base.storeBytes(of: epoch.littleEndian, toByteOffset: 22, as: UInt16.self)
+        let checksum = unsafe Self.checksum(at: base, storedCount: Int(storedCount))
+        unsafe base.storeBytes(of: checksum.littleEndian, as: UInt64.self)
+    }
+
+    /// The checksum of a block that lies whole in memory.
+    static func checksum(at base: UnsafeRawPointer, storedCount: Int) -> UInt64 {
+        unsafe checksum64(
+            UnsafeRawBufferPointer(
+                start: base + checksumByteCount,
+                count: byteCount - checksumByteCount + storedCount))
+    }
+}

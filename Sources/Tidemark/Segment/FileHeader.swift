@@ -1,0 +1,103 @@
+/// The first 64 bytes of every file of a store.
+///
+///     offset  bytes  field
+///     0       8      "TIDEMARK"
+///     8       4      format version
+///     12      4      file kind
+///     16      8      segment number; 0 for the manifest
+///     24      8      milliseconds since 1970 when the file was made
+///     32      8      log: the number of the log before it, 0 if it is the first; else 0
+///     40      16     reserved, 0
+///     56      8      XXH3-64 of the 56 bytes before
+struct FileHeader {
+    static let byteCount = 64
+    static let magic: [UInt8] = Array("TIDEMARK".utf8)
+    static let formatVersion: UInt32 = 1
+
+    enum Kind: UInt32 {
+        case log = 1
+        case sealed = 2
+        case manifest = 3
+    }
+
+    let kind: Kind
+    let segment: UInt64
+    let madeAt: UInt64
+    let previousLog: UInt64
+
+    /// The 64 bytes.
+    var bytes: [UInt8] {
+        var writer = ByteWriter()
+        writer.append(Self.magic)
+        writer.append(fixed32: Self.formatVersion)
+        writer.append(fixed32: kind.rawValue)
+        writer.append(fixed64: segment)
+        writer.append(fixed64: madeAt)
+        writer.append(fixed64: previousLog)
+        writer.append([UInt8](repeating: 0, count: 16))
+        let checksum = unsafe writer.bytes.withUnsafeBytes { unsafe checksum64($0) }
+        writer.append(fixed64: checksum)
+        return writer.bytes
+    }
+
+    init(kind: Kind, segment: UInt64, madeAt: UInt64, previousLog: UInt64 = 0) {
+        self.previousLog = previousLog
+        self.kind = kind
+        self.segment = segment
+        self.madeAt = madeAt
+    }
+
+    /// Checks and reads a header.
+    /// - Throws: `notAStore` without the magic, `formatTooNew`, `corruption`.
+    init(_ bytes: ByteView, expecting kind: Kind, segment: UInt64, path: String)
+        throws(StoreError)
+    {
+        let location = StoreError.Location(path: path, offset: 0)
+        guard bytes.count >= Self.byteCount else {
+            throw StoreError(
+                .corruption, "the file is shorter than its header of \(Self.byteCount) bytes; "
+                    + "restore it from a backup", location: location)
+        }
+        let whole = unsafe UnsafeRawBufferPointer(start: bytes.base, count: 56)
+        var reader = ByteReader(bytes)
+        do {
+            let magic = try reader.view(8).array
+            let version = try reader.fixed32()
+            let storedKind = try reader.fixed32()
+            let number = try reader.fixed64()
+            let made = try reader.fixed64()
+            let previous = try reader.fixed64()
+            _ = try reader.view(16)
+            let isWhole = unsafe checksum64(whole) == (try reader.fixed64())
+            guard magic == Self.magic else {
+                throw StoreError(
+                    isWhole ? .notAStore : .corruption,
+                    "the file does not begin with TIDEMARK; it is damaged or no part of a store",
+                    location: location)
+            }
+            guard isWhole else {
+                throw StoreError(
+                    .corruption, "the checksum of the file header does not match; "
+                        + "restore the file from a backup", location: location)
+            }
+            guard version <= Self.formatVersion else {
+                throw StoreError(
+                    .formatTooNew,
+                    "the file has format version \(version), this build reads up to "
+                        + "\(Self.formatVersion); use a newer build", location: location)
+            }
+            guard version > 0, storedKind == kind.rawValue, number == segment else {
+                throw StoreError(
+                    .corruption,
+                    "the file header names kind \(storedKind) and segment \(number) where kind "
+                        + "\(kind.rawValue) and segment \(segment) belong; was it renamed?",
+                    location: location)
+            }
+            self.init(kind: kind, segment: number, madeAt: made, previousLog: previous)
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            throw StoreError(.corruption, "the file header is cut short", location: location)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+/// The last bytes of a sealed segment: where its parts are and how much is in it.
+///
+///     offset  bytes  field
+///     0       8      "MARKTIDE"
+///     8       8      segment number
+///     16      8      entries
+///     24      8      of these tombstones
+///     32      8      bytes of data blocks before compression
+///     40      8      bytes of data blocks as stored, headers included
+///     48      6x16   handles of filter, tables, data index, change index, datasets and
+///                    (reserved, 0): 8 bytes offset, 4 stored length, 4 raw length
+///     144     8      data blocks
+///     152     8      change blocks
+///     160     8      XXH3-64 of the 160 bytes before
+struct SegmentFooter {
+    static let byteCount = 168
+    static let magic: [UInt8] = Array("MARKTIDE".utf8)
+
+    var segment: UInt64
+    var entryCount: UInt64 = 0
+    var tombstoneCount: UInt64 = 0
+    var rawBytes: UInt64 = 0
+    var storedBytes: UInt64 = 0
+    var filter = BlockHandle(offset: 0, storedCount: 0, rawCount: 0)
+    var tables = BlockHandle(offset: 0, storedCount: 0, rawCount: 0)
+    var dataIndex = BlockHandle(offset: 0, storedCount: 0, rawCount: 0)
+    var changeIndex = BlockHandle(offset: 0, storedCount: 0, rawCount: 0)
+    var datasets = BlockHandle(offset: 0, storedCount: 0, rawCount: 0)
+    var dataBlockCount: UInt64 = 0
+    var changeBlockCount: UInt64 = 0
+
+    init(segment: UInt64) {
+        self.segment = segment
+    }
+
+    var bytes: [UInt8] {
+        var writer = ByteWriter()
+        writer.append(Self.magic)
+        for number in [segment, entryCount, tombstoneCount, rawBytes, storedBytes] {
+            writer.append(fixed64: number)
+        }
+        let none = BlockHandle(offset: 0, storedCount: 0, rawCount: 0)
+        for handle in [filter, tables, dataIndex, changeIndex, datasets, none] {
+            writer.append(fixed64: handle.offset)
+            writer.append(fixed32: handle.storedCount)
+            writer.append(fixed32: handle.rawCount)
+        }
+        writer.append(fixed64: dataBlockCount)
+        writer.append(fixed64: changeBlockCount)
+        let checksum = unsafe writer.bytes.withUnsafeBytes { unsafe checksum64($0) }
+        writer.append(fixed64: checksum)
+        return writer.bytes
+    }
+
+    /// - Parameter fileSize: every handle must lie between the file header and the footer.
+    init(_ bytes: ByteView, segment: UInt64, fileSize: UInt64) throws(Malformed) {
+        let checked = unsafe UnsafeRawBufferPointer(
+            start: bytes.base, count: Self.byteCount - 8)
+        var reader = ByteReader(bytes)
+        let magic = try reader.view(8).array
+        self.segment = try reader.fixed64()
+        entryCount = try reader.fixed64()
+        tombstoneCount = try reader.fixed64()
+        rawBytes = try reader.fixed64()
+        storedBytes = try reader.fixed64()
+        let end = fileSize - UInt64(Self.byteCount)
+        filter = try Self.handle(&reader, end: end)
+        tables = try Self.handle(&reader, end: end)
+        dataIndex = try Self.handle(&reader, end: end)
+        changeIndex = try Self.handle(&reader, end: end)
+        datasets = try Self.handle(&reader, end: end)
+        _ = try reader.view(16)
+        dataBlockCount = try reader.fixed64()
+        changeBlockCount = try reader.fixed64()
+        guard unsafe checksum64(checked) == (try reader.fixed64()), magic == Self.magic else {
+            throw Malformed("the checksum of the segment's footer does not match")
+        }
+        guard self.segment == segment else {
+            throw Malformed("the footer is of segment \(self.segment)")
+        }
+    }
+
+    private static func handle(
+        _ reader: inout ByteReader, end: UInt64
+    ) throws(Malformed) -> BlockHandle {
+        let handle = BlockHandle(
+            offset: try reader.fixed64(), storedCount: try reader.fixed32(),
+            rawCount: try reader.fixed32())
+        try handle.check(end: end)
+        return handle
+    }
+}
+
+extension BlockHandle {
+    /// Whether the block can lie where it is said to lie, so that no length is believed that
+    /// would make a reader go out of the file or out of memory.
+    func check(end: UInt64) throws(Malformed) {
+        // LZ4 cannot shrink anything to less than a 255th.
+        guard offset >= UInt64(FileHeader.byteCount), offset < end,
+            UInt64(storedCount) + UInt64(BlockHeader.byteCount) <= end - offset,
+            storedCount <= rawCount, UInt64(rawCount) <= 255 * UInt64(storedCount) + 16,
+            rawCount > 0
+        else { throw Malformed("a block handle points out of the file") }
+    }
+}

@@ -1,0 +1,105 @@
+internal import Glibc
+
+/// A file of the operating system, by descriptor.
+@safe
+final class SystemFile: StorageFile, @unchecked Sendable {
+    // Unchecked: `mapping` is set by `map`, which its owner calls before sharing the file; the
+    // descriptor never changes and the system calls on it are made for many threads.
+    let path: String
+    private let descriptor: Int32
+    private var mapping: UnsafeMutableRawBufferPointer?
+
+    init(path: String, mode: FileMode) throws(StoreError) {
+        self.path = path
+        unsafe mapping = nil
+        let flags: Int32 =
+            switch mode {
+            case .read: O_RDONLY
+            case .create: O_RDWR | O_CREAT | O_TRUNC
+            case .readWrite: O_RDWR
+            }
+        descriptor = unsafe open(path, flags | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw .system("cannot open the file", path: path) }
+    }
+
+    deinit {
+        if let mapping = unsafe mapping {
+            unsafe munmap(mapping.baseAddress!, mapping.count)
+        }
+        close(descriptor)
+    }
+
+    func size() throws(StoreError) -> UInt64 {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else {
+            throw .system("cannot tell the size", path: path)
+        }
+        return UInt64(status.st_size)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(StoreError) {
+        var done = 0
+        while done < buffer.count {
+            let count = unsafe pread(
+                descriptor, buffer.baseAddress! + done, buffer.count - done,
+                off_t(offset) + off_t(done))
+            if count > 0 {
+                done += count
+            } else if count == 0 {
+                throw StoreError(
+                    .corruption,
+                    "the file ends \(buffer.count - done) bytes too early; restore it or repair",
+                    location: StoreError.Location(path: path, offset: offset + UInt64(done)))
+            } else if errno != EINTR {
+                throw .system("cannot read", path: path, offset: offset + UInt64(done))
+            }
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(StoreError) {
+        var done = 0
+        while done < bytes.count {
+            let count = unsafe pwrite(
+                descriptor, bytes.baseAddress! + done, bytes.count - done,
+                off_t(offset) + off_t(done))
+            if count >= 0 {
+                done += count
+            } else if errno != EINTR {
+                throw .system("cannot write", path: path, offset: offset + UInt64(done))
+            }
+        }
+    }
+
+    func sync() throws(StoreError) {
+        guard fdatasync(descriptor) == 0 else { throw .system("cannot sync", path: path) }
+    }
+
+    func truncate(to size: UInt64) throws(StoreError) {
+        guard ftruncate(descriptor, off_t(size)) == 0 else {
+            throw .system("cannot set the size", path: path)
+        }
+    }
+
+    func map(size: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer {
+        // Reserved before it is mapped: a full disk is an error here, not a signal at a store.
+        let failure = posix_fallocate(descriptor, 0, off_t(size))
+        guard failure == 0 else {
+            errno = failure
+            throw .system("cannot reserve \(size) bytes", path: path)
+        }
+        let address = unsafe mmap(
+            nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
+        guard let address = unsafe address, unsafe address != MAP_FAILED else {
+            throw .system("cannot map \(size) bytes", path: path)
+        }
+        let region = unsafe UnsafeMutableRawBufferPointer(start: address, count: size)
+        unsafe mapping = region
+        return unsafe region
+    }
+
+    func syncMapping(offset: Int, count: Int) throws(StoreError) {
+        // fdatasync writes back what was stored through a shared mapping, too, and reports what
+        // an earlier writeback could not write, which msync of a range may miss.
+        try sync()
+    }
+}

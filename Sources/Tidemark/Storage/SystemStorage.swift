@@ -1,0 +1,135 @@
+internal import Glibc
+
+/// The real operating system behind the door.
+package struct SystemStorage: Storage {
+    package init() {}
+
+    package func createDirectory(_ path: String) throws(StoreError) {
+        guard unsafe mkdir(path, 0o755) != 0, errno != EEXIST else { return }
+        throw .system("cannot create the directory", path: path)
+    }
+
+    package func listDirectory(_ path: String) throws(StoreError) -> [String] {
+        guard let directory = unsafe opendir(path) else {
+            throw .system("cannot list the directory", path: path)
+        }
+        defer { unsafe closedir(directory) }
+        var names: [String] = []
+        errno = 0
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe pointer.withMemoryRebound(
+                    to: CChar.self, capacity: MemoryLayout.size(ofValue: pointer.pointee)
+                ) { unsafe String(cString: $0) }
+            }
+            if name != ".", name != ".." {
+                names.append(name)
+            }
+            errno = 0
+        }
+        guard errno == 0 else { throw .system("cannot list the directory", path: path) }
+        return names
+    }
+
+    package func openFile(_ path: String, _ mode: FileMode) throws(StoreError) -> any StorageFile {
+        try SystemFile(path: path, mode: mode)
+    }
+
+    package func rename(_ source: String, to target: String) throws(StoreError) {
+        guard unsafe Glibc.rename(source, target) == 0 else {
+            throw .system("cannot rename to \(target)", path: source)
+        }
+    }
+
+    package func remove(_ path: String) throws(StoreError) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else {
+            throw .system("cannot remove", path: path)
+        }
+    }
+
+    package func syncDirectory(_ path: String) throws(StoreError) {
+        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system("cannot open the directory", path: path) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw .system("cannot sync the directory", path: path) }
+    }
+
+    package func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
+        try SystemLock(path: path)
+    }
+
+    package func wallClockMilliseconds() -> UInt64 {
+        var time = timespec()
+        // The coarse clock ticks every few milliseconds and costs no system call; the counter of
+        // the hybrid clock tells the writes of one tick apart.
+        unsafe clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        return UInt64(max(0, time.tv_sec)) * 1_000 + UInt64(time.tv_nsec) / 1_000_000
+    }
+
+    package func randomUInt64() -> UInt64 {
+        var generator = SystemRandomNumberGenerator()
+        return generator.next()
+    }
+}
+
+/// The writer's lock: `flock` on a file that also holds the process id of its holder, as text.
+private final class SystemLock: Sendable {
+    private let descriptor: Int32
+
+    init(path: String) throws(StoreError) {
+        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw .system("cannot open the lock file", path: path) }
+        var text = [UInt8](repeating: 0, count: 32)
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let failure = errno
+            let count = unsafe pread(descriptor, &text, text.count, 0)
+            close(descriptor)
+            guard failure == EWOULDBLOCK else {
+                errno = failure
+                throw .system("cannot lock", path: path)
+            }
+            let holder = String(decoding: text.prefix(max(0, count)), as: UTF8.self)
+            throw StoreError(
+                .locked,
+                "the store is being written by process \(holder.isEmpty ? "unknown" : holder); "
+                    + "close it there, or open read-only",
+                location: StoreError.Location(path: path))
+        }
+        text = Array(String(getpid()).utf8)
+        guard ftruncate(descriptor, 0) == 0,
+            unsafe pwrite(descriptor, text, text.count, 0) == text.count
+        else {
+            close(descriptor)
+            throw .system("cannot write the process id", path: path)
+        }
+    }
+
+    deinit {
+        // Closing the last descriptor of the open file gives up the lock.
+        ftruncate(descriptor, 0)
+        close(descriptor)
+    }
+}
+
+extension StoreError {
+    /// The failure that `errno` holds, as a typed error.
+    static func system(_ what: String, path: String, offset: UInt64? = nil) -> StoreError {
+        let number = errno
+        let reason = unsafe String(cString: strerror(number))
+        let location = Location(path: path, offset: offset)
+        switch number {
+        case ENOSPC, EDQUOT:
+            return StoreError(
+                .diskFull, "\(what): \(reason); make room and reopen the store",
+                location: location, systemError: number)
+        case ENOENT, ENOTDIR:
+            return StoreError(
+                .notAStore, "\(what): \(reason); check the path", location: location,
+                systemError: number)
+        default:
+            return StoreError(
+                .inputOutput, "\(what): \(reason); check the disk and the permissions",
+                location: location, systemError: number)
+        }
+    }
+}

@@ -1,0 +1,37 @@
+internal import CLZ4
+
+/// LZ4 blocks (the raw block format, without frames: lengths and checksums are ours).
+package enum Compression {
+    /// The bytes compressed, or nil if that would not save at least an eighth: less is not worth
+    /// the time to decompress.
+    package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+        let rawCount = bytes.count
+        guard rawCount >= 32, rawCount <= LZ4_MAX_INPUT_SIZE else { return nil }
+        let capacity = rawCount - rawCount / 8
+        let compressed = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { target, count in
+            // LZ4 stops with 0 as soon as the output does not fit.
+            count = Int(
+                unsafe LZ4_compress_default(
+                    bytes.assumingMemoryBound(to: CChar.self).baseAddress,
+                    UnsafeMutableRawPointer(target.baseAddress!).assumingMemoryBound(
+                        to: CChar.self),
+                    Int32(rawCount), Int32(capacity)))
+        }
+        return compressed.isEmpty ? nil : compressed
+    }
+
+    /// Decompresses into the whole of the target. False if the bytes are no LZ4 block of exactly
+    /// that size. Never writes outside the target, whatever the bytes.
+    package static func decompress(
+        _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard bytes.count <= LZ4_MAX_INPUT_SIZE, target.count <= LZ4_MAX_INPUT_SIZE else {
+            return false
+        }
+        let count = unsafe LZ4_decompress_safe(
+            bytes.assumingMemoryBound(to: CChar.self).baseAddress,
+            target.assumingMemoryBound(to: CChar.self).baseAddress,
+            Int32(bytes.count), Int32(target.count))
+        return Int(count) == target.count
+    }
+}

@@ -1,0 +1,57 @@
+internal import Glibc
+
+/// A lock with a condition to wait for: Hoare's and Hansen's monitor, by pthreads.
+///
+/// `Mutex` of the Synchronization module serves wherever nobody has to wait for anything.
+@safe
+final class Monitor: @unchecked Sendable {
+    // Sendable is unchecked because the two pointers never change and what they point to is made
+    // for being used by many threads.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    init() {
+        unsafe mutex = .allocate(capacity: 1)
+        unsafe condition = .allocate(capacity: 1)
+        unsafe mutex.initialize(to: pthread_mutex_t())
+        unsafe condition.initialize(to: pthread_cond_t())
+        let failures = unsafe pthread_mutex_init(mutex, nil) | pthread_cond_init(condition, nil)
+        precondition(failures == 0, "no memory for a lock")
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
+    }
+
+    @inline(__always)
+    func lock() {
+        unsafe pthread_mutex_lock(mutex)
+    }
+
+    @inline(__always)
+    func unlock() {
+        unsafe pthread_mutex_unlock(mutex)
+    }
+
+    @inline(__always)
+    func withLock<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        lock()
+        defer { unlock() }
+        return try body()
+    }
+
+    /// Gives up the lock until somebody broadcasts, and takes it again. Check the condition anew.
+    func wait() {
+        unsafe pthread_cond_wait(condition, mutex)
+    }
+
+    /// Wakes everybody who waits.
+    func broadcast() {
+        unsafe pthread_cond_broadcast(condition)
+    }
+}
