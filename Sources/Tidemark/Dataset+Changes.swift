@@ -1,0 +1,127 @@
+extension Dataset {
+    /// The count of the last operation applied here: the position to go on from with
+    /// ``changes(since:)``.
+    public var syncCount: SyncCount {
+        get throws(StoreError) { try knowledge().syncCount }
+    }
+
+    /// Everything this dataset has seen.
+    public var vector: VersionVector {
+        get throws(StoreError) { try knowledge().vector }
+    }
+
+    /// What has changed since a sync count, as of now: the newest version of each key, tombstones
+    /// included, in the order of change. Costs in proportion to the changes.
+    ///
+    /// - Parameter syncCount: of the last change already known; ``SyncCount/zero`` for everything.
+    /// - Throws: `changesExpired` if deletions after that count are forgotten.
+    public func changes(since syncCount: SyncCount) throws(StoreError) -> RecordCursor {
+        let changes = try engine.changes(of: state, since: syncCount)
+        return RecordCursor(changes.steps, changes.dirtiness)
+    }
+
+    /// The same, and then what changes from now on, until the task is cancelled or the store is
+    /// closed. A slow consumer costs nothing: what changes twice meanwhile is given once.
+    public func liveChanges(since syncCount: SyncCount) -> LiveChanges {
+        LiveChanges(dataset: self, since: syncCount)
+    }
+
+    /// A hash of all records, whatever the order in which they came: equal on two replicas if,
+    /// and but for chance only if, both hold the same keys at the same versions. O(n).
+    ///
+    /// The sum, modulo 2^128, of XXH3-128 over each record's dot, time, key and value.
+    public func digest() throws(StoreError) -> ConvergenceDigest {
+        let cursor = try records(includingDeleted: true)
+        var digest = ConvergenceDigest()
+        while let bytes = try cursor.next({ entry, tables in
+            var writer = ByteWriter()
+            let dot = tables.dot(of: entry)
+            writer.append(dot.replica)
+            writer.append(fixed64: dot.counter)
+            writer.append(fixed64: entry.time)
+            writer.append(byte: entry.kind.rawValue)
+            writer.append(counted: entry.key)
+            writer.append(counted: entry.value)
+            return writer.bytes
+        }) {
+            digest.add(unsafe bytes.withUnsafeBytes { unsafe checksum128($0) })
+        }
+        return digest
+    }
+}
+
+/// 128 bits that stand for the content of a dataset.
+public struct ConvergenceDigest: Hashable, Sendable, CustomStringConvertible {
+    public private(set) var high: UInt64 = 0
+    public private(set) var low: UInt64 = 0
+
+    /// 32 hexadecimal digits.
+    public var description: String { ReplicaID(high: high, low: low).description }
+
+    mutating func add(_ hash: (high: UInt64, low: UInt64)) {
+        let (sum, carries) = low.addingReportingOverflow(hash.low)
+        low = sum
+        high = high &+ hash.high &+ (carries ? 1 : 0)
+    }
+}
+
+/// Changes of a dataset as they happen.
+public struct LiveChanges: AsyncSequence, Sendable {
+    let dataset: Dataset
+    let since: SyncCount
+
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(dataset: dataset, position: since)
+    }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        let dataset: Dataset
+        var position: SyncCount
+        private var page: ArraySlice<Record> = []
+
+        /// Records read at a time: bounds what a slow consumer holds in memory.
+        private static let recordsPerPage = 256
+        private static let bytesPerPage = 1 << 20
+
+        init(dataset: Dataset, position: SyncCount) {
+            self.dataset = dataset
+            self.position = position
+        }
+
+        public mutating func next() async throws(StoreError) -> Record? {
+            try await next(isolation: nil)
+        }
+
+        /// The next change; nil when the task is cancelled or the store is closed.
+        /// - Throws: `changesExpired` if the consumer fell so far behind that deletions it has
+        ///   not seen are forgotten, `corruption`, `inputOutput`.
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(StoreError) -> Record? {
+            while !Task.isCancelled {
+                if let record = page.popFirst() {
+                    position = record.syncCount
+                    return record
+                }
+                do {
+                    let next = try dataset.changesPage(
+                        since: position, recordsMax: Self.recordsPerPage,
+                        bytesMax: Self.bytesPerPage, excluding: VersionVector())
+                    page = next.records[...]
+                    if page.isEmpty { position = Swift.max(position, next.through) }
+                } catch where error.code == .closed {
+                    return nil
+                }
+                if page.isEmpty {
+                    let known = position
+                    let state = dataset.state
+                    let engine = dataset.engine
+                    await engine.waiters.wait(for: dataset.name) {
+                        engine.monitor.withLock { state.syncCount > known.rawValue }
+                    }
+                }
+            }
+            return nil
+        }
+    }
+}

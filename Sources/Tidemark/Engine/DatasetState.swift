@@ -1,0 +1,130 @@
+internal import Synchronization
+
+/// What the engine keeps in memory of one dataset. Everything but `name` and `currentID` belongs
+/// to the store's writer lock.
+final class DatasetState: @unchecked Sendable {
+    // Unchecked: see above.
+    let name: String
+    /// The id of its records while the dataset is visible, else 0. For readers, who take no lock.
+    let currentID = Atomic<DatasetID>(0)
+    /// The id of its records; 0 if it can have none. A deleted dataset may still hold tombstones
+    /// that its deletion had not seen.
+    private(set) var recordsID: DatasetID = 0
+    var lifecycle = DatasetLifecycle.unborn
+    /// Everything seen: all of it has been applied, or was superseded by what was applied.
+    var vector = VersionVector()
+    /// What applied records had seen, if `vector` does not cover it yet: an exchange has begun and
+    /// not ended. Until it has, a local write looks at the record it replaces.
+    var outstanding = VersionVector()
+    var syncCount: UInt64 = 0
+    var peers: [ReplicaID: PeerCheckpoint] = [:]
+    /// Ids it had before this one, with the last sequence at which each was current.
+    var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
+
+    /// Numbers in the active log's tables for a local write, as long as neither the log nor what
+    /// the dataset has seen of others changes.
+    var numbers: (log: UInt64, replica: UInt32, vector: UInt32, author: UInt32)?
+
+    init(name: String) {
+        self.name = name
+    }
+
+    var visibleID: DatasetID { currentID.load(ordering: .acquiring) }
+
+    var isVisible: Bool { visibleID != 0 }
+
+    /// The id its records had for a reader of that sequence; 0 if it was deleted then.
+    func id(atSequence sequence: UInt64) -> DatasetID {
+        for former in formerIDs where sequence <= former.lastSequence {
+            return former.id
+        }
+        return visibleID
+    }
+
+    /// - Parameter lastSequence: of the last commit before the change.
+    func place(records newID: DatasetID, isVisible: Bool, lastSequence: UInt64) {
+        let newVisibleID = isVisible ? newID : 0
+        recordsID = newID
+        numbers = nil
+        if visibleID != newVisibleID {
+            formerIDs.append((visibleID, lastSequence))
+            currentID.store(newVisibleID, ordering: .releasing)
+        }
+    }
+
+    /// Joins into what has been seen.
+    func see(_ other: VersionVector) {
+        guard !vector.covers(other) else { return }
+        vector.formUnion(other)
+        numbers = nil
+        if vector.covers(outstanding) { outstanding = VersionVector() }
+    }
+
+    /// Notes a record that was applied as it came. What it had seen counts as a whole: a version
+    /// that won over another by time has superseded it without being its descendant.
+    func noteAdopted(_ version: Version) {
+        if !vector.covers(version.vector) { outstanding.formUnion(version.vector) }
+    }
+
+    /// After a deletion nothing is left of what an unfinished exchange had brought, and the wipe
+    /// does not cover it, since it may not claim what never came: it must be able to come again.
+    func forgetUnfinishedExchanges() {
+        guard !outstanding.isEmpty else { return }
+        outstanding = VersionVector()
+        for peer in peers.keys {
+            peers[peer]?.pulledThrough = .zero
+        }
+    }
+
+    func dirtiness(ownIDs: [ReplicaID]) -> Dirtiness {
+        var acknowledged = VersionVector()
+        for id in ownIDs {
+            let counter = peers.values.reduce(0) { max($0, $1.vector[id]) }
+            acknowledged.insert(Dot(replica: id, counter: counter))
+        }
+        return Dirtiness(ownIDs: ownIDs, acknowledged: acknowledged)
+    }
+
+    var knowledge: DatasetKnowledge {
+        DatasetKnowledge(
+            vector: vector, syncCount: SyncCount(rawValue: syncCount), lifecycle: lifecycle)
+    }
+
+    // MARK: - As bytes, in the store's own records
+
+    /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, then the peers with their
+    /// checkpoints in the order of their ids.
+    func encoded() -> [UInt8] {
+        var writer = ByteWriter()
+        writer.append(varint: UInt64(recordsID))
+        writer.append(byte: isVisible ? 1 : 0)
+        writer.append(lifecycle)
+        writer.append(vector)
+        writer.append(outstanding)
+        writer.append(varint: syncCount)
+        writer.append(varint: peers.count)
+        for (peer, checkpoint) in peers.sorted(by: { $0.key < $1.key }) {
+            writer.append(peer)
+            writer.append(checkpoint)
+        }
+        return writer.bytes
+    }
+
+    convenience init(name: String, decoding bytes: ByteView) throws(Malformed) {
+        self.init(name: name)
+        var reader = ByteReader(bytes)
+        recordsID = try reader.varint32()
+        currentID.store(try reader.byte() == 1 ? recordsID : 0, ordering: .releasing)
+        lifecycle = try reader.lifecycle()
+        vector = try reader.vector()
+        outstanding = try reader.vector()
+        syncCount = try reader.varint()
+        for _ in 0..<(try reader.count(eachAtLeast: 19)) {
+            let peer = try reader.replicaID()
+            peers[peer] = try reader.checkpoint()
+        }
+        guard reader.isAtEnd, DatasetName.isValid(name) else {
+            throw Malformed("the record of a dataset is too long or has an invalid name")
+        }
+    }
+}

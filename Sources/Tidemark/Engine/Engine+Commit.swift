@@ -1,0 +1,287 @@
+internal import Synchronization
+
+/// A write on its way into the log. Key and value are borrowed from the caller.
+struct StagedWrite {
+    let state: DatasetState
+    let kind: EntryKind
+    let key: ByteView
+    let value: ByteView
+    /// nil: unconditional. `.some(nil)`: there may be no live record.
+    let expected: Dot??
+}
+
+extension Engine {
+    /// Applies writes as one block of the log: all of them or none. Returns the last one's dot.
+    ///
+    /// - Parameter next: hands out the writes, one after the other; called once for counting and
+    ///   once for writing, so that a batch needs no second list.
+    /// - Throws: `invalidArgument`, `versionMismatch`, `datasetNotFound`, and what stops a writer.
+    func commit(
+        _ count: Int, durability: Durability?,
+        write: (Int, (StagedWrite) throws(StoreError) -> Void) throws(StoreError) -> Void
+    ) throws(StoreError) -> Dot? {
+        let position: LogPosition
+        let log: Memtable
+        var lastDot: Dot?
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkWritable()
+            var seen: [VersionVector?] = []
+            log = try room { () throws(StoreError) in try measure(count, write, &seen) }
+            var block = LogBlockWriter(log.log)
+            for index in 0..<count {
+                try write(index) { (staged) throws(StoreError) in
+                    lastDot = append(
+                        staged, seen: seen.isEmpty ? nil : seen[index], to: &block, memtable: log)
+                }
+            }
+            publish(block, in: log)
+            position = LogPosition(log: log.log.number, offset: log.log.appended)
+        }
+        try makeDurable(position, durability)
+        return lastDot
+    }
+
+    /// Checks every write, so that nothing can fail once the first byte is in the log, and counts
+    /// the bytes that the block may take.
+    ///
+    /// - Parameter seen: becomes, for writes to a dataset in the middle of an exchange, what the
+    ///   replaced version had seen; stays empty if there are none.
+    private func measure(
+        _ count: Int,
+        _ write: (Int, (StagedWrite) throws(StoreError) -> Void) throws(StoreError) -> Void,
+        _ seen: inout [VersionVector?]
+    ) throws(StoreError) -> Int {
+        var bytes = 0
+        var defined: DatasetState?
+        seen.removeAll()
+        for index in 0..<count {
+            try write(index) { (staged) throws(StoreError) in
+                try check(staged)
+                try checkExpectation(of: staged)
+                bytes += LogBlockWriter.byteCountMax(
+                    key: staged.key.count, value: staged.value.count)
+                if defined !== staged.state {
+                    bytes += LogBlockWriter.definitionBytesMax(staged.state.vector)
+                    defined = staged.state
+                }
+                if !staged.state.outstanding.isEmpty, let vector = try vectorOfReplaced(staged) {
+                    if seen.isEmpty { seen = Array(repeating: nil, count: count) }
+                    seen[index] = vector
+                    bytes += LogBlockWriter.definitionBytesMax(staged.state.vector.union(vector))
+                }
+            }
+        }
+        return bytes
+    }
+
+    private func check(_ staged: StagedWrite) throws(StoreError) {
+        guard staged.state.isVisible else { throw .datasetNotFound(staged.state.name) }
+        guard (1...Limits.keyBytesMax).contains(staged.key.count) else {
+            throw StoreError(
+                .invalidArgument,
+                "a key of \(staged.key.count) bytes; keys have 1...\(Limits.keyBytesMax) bytes")
+        }
+        guard staged.value.count <= Limits.valueBytesMax else {
+            throw StoreError(
+                .invalidArgument,
+                "a value of \(staged.value.count) bytes; values have at most "
+                    + "\(Limits.valueBytesMax). Keep larger things in files")
+        }
+    }
+
+    private func checkExpectation(of staged: StagedWrite) throws(StoreError) {
+        guard let expected = staged.expected else { return }
+        let found = try currentView.withNewest(
+            of: staged.key, in: staged.state.recordsID, sequenceMax: sequence
+        ) { (entry, tables) throws(StoreError) -> Dot? in
+            guard let entry, let tables, entry.kind == .put else { return nil }
+            return tables.dot(of: entry)
+        }
+        guard found == expected else {
+            throw StoreError(
+                .versionMismatch,
+                "the record in \(staged.state.name) is at \(found?.description ?? "no version"), "
+                    + "not at \(expected?.description ?? "no version"); read it again")
+        }
+    }
+
+    /// Stamps a local write and puts it into log and memtable. Under `monitor`.
+    private func append(
+        _ staged: StagedWrite, seen: VersionVector?, to block: inout LogBlockWriter,
+        memtable: Memtable
+    ) -> Dot {
+        let state = staged.state
+        let tables = memtable.tables
+        if let seen {
+            return appendLocal(
+                state, kind: staged.kind, key: staged.key, value: staged.value, seen: seen,
+                to: &block, memtable: memtable)
+        }
+        if state.numbers?.log != memtable.log.number {
+            let others = state.vector.removing(replicaID)
+            state.numbers = (
+                memtable.log.number, block.number(of: replicaID, in: tables),
+                block.number(of: others, in: tables), block.number(of: options.author, in: tables)
+            )
+        }
+        let numbers = state.numbers!
+        return stamp(
+            state, kind: staged.kind, key: staged.key, value: staged.value,
+            numbers: (numbers.replica, numbers.vector, numbers.author), to: &block,
+            memtable: memtable)
+    }
+
+    /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
+    /// what the write replaces is looked at, so that it descends from just that. nil if the
+    /// dataset's vector covers it.
+    private func vectorOfReplaced(_ staged: StagedWrite) throws(StoreError) -> VersionVector? {
+        try currentView.withNewest(
+            of: staged.key, in: staged.state.recordsID, sequenceMax: .max
+        ) { (entry, tables) throws(StoreError) -> VersionVector? in
+            guard let entry, let tables else { return nil }
+            let version = tables.version(of: entry)
+            return staged.state.vector.covers(version.vector) ? nil : version.vector
+        }
+    }
+
+    /// A local write that has seen more than the dataset's vector says. Under `monitor`.
+    func appendLocal(
+        _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
+        seen: VersionVector, to block: inout LogBlockWriter, memtable: Memtable
+    ) -> Dot {
+        let tables = memtable.tables
+        let others = state.vector.union(seen).removing(replicaID)
+        let numbers = (
+            block.number(of: replicaID, in: tables), block.number(of: others, in: tables),
+            block.number(of: options.author, in: tables)
+        )
+        return stamp(
+            state, kind: kind, key: key, value: value, numbers: numbers, to: &block,
+            memtable: memtable)
+    }
+
+    private func stamp(
+        _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
+        numbers: (replica: UInt32, vector: UInt32, author: UInt32),
+        to block: inout LogBlockWriter, memtable: Memtable
+    ) -> Dot {
+        let dot = Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
+        state.vector.insert(dot)
+        let time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
+        append(
+            Entry(
+                dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0, sequence: 0,
+                replica: numbers.replica, vector: numbers.vector, author: numbers.author,
+                counter: dot.counter, time: time.rawValue),
+            of: state, to: &block, memtable: memtable)
+        return dot
+    }
+
+    /// Gives an entry its place in the order of change and puts it into log and memtable.
+    func append(
+        _ entry: Entry, of state: DatasetState, to block: inout LogBlockWriter,
+        memtable: Memtable
+    ) {
+        state.syncCount += 1
+        sequence += 1
+        var counted = entry
+        counted.syncCount = state.syncCount
+        counted.sequence = sequence
+        memtable.insert(block.append(counted))
+        touched.insert(state.name)
+    }
+
+    /// Completes the block and shows its entries to readers. Under `monitor`.
+    func publish(_ block: LogBlockWriter, in memtable: Memtable) {
+        memtable.log.seal(payloadCount: block.count)
+        visibleSequence.store(sequence, ordering: .releasing)
+        prepareNextLogIfDue()
+    }
+
+    // MARK: - Room
+
+    /// The active memtable, with room for a block in its log. May make a new log and, when two
+    /// segments wait to be sealed, give up the lock and wait for one of them. Under `monitor`.
+    ///
+    /// - Parameter measure: counts the bytes of the block at most, and checks what must hold for
+    ///   it; called again after each wait, since others may have written meanwhile.
+    func room(for measure: () throws(StoreError) -> Int) throws(StoreError) -> Memtable {
+        while true {
+            try checkWritable()
+            let payloadBytes = try measure()
+            guard payloadBytes <= Limits.batchBytesMax else {
+                throw StoreError(
+                    .invalidArgument,
+                    "a batch of up to \(payloadBytes) bytes; at most \(Limits.batchBytesMax) may "
+                        + "be written at once. Split it")
+            }
+            guard let active else { throw .closed(path) }
+            if active.log.remainingPayload >= payloadBytes { return active }
+            // Sealing is behind: wait here rather than let memory grow.
+            if sealQueue.count >= Self.sealQueueMax {
+                monitor.wait()
+                continue
+            }
+            do {
+                try rotate(payloadBytes: payloadBytes)
+            } catch {
+                stopWriting(error)
+                throw error
+            }
+        }
+    }
+
+    /// Memtables that may wait to be sealed beside the active one.
+    static let sealQueueMax = 2
+
+    /// Ends the active log, hands it over for sealing and goes on in a new one.
+    func rotate(payloadBytes: Int) throws(StoreError) {
+        guard let old = active else { return }
+        let log = try nextLog(payloadBytes: payloadBytes)
+        old.log.end()
+        let next = Memtable(log: log)
+        log.begin(
+            header: FileHeader(
+                kind: .log, segment: log.number, madeAt: storage.wallClockMilliseconds(),
+                previousLog: old.log.number))
+        unsyncedLogs.append(old.log)
+        sealQueue.append(sealJob(for: old, nextLog: log.number))
+        active = next
+        view.withLock { view in
+            view = ReadView(memtables: [next] + view.memtables, segments: view.segments)
+        }
+        monitor.broadcast()
+    }
+
+    /// A log with room for the block: the prepared one, or one made now.
+    private func nextLog(payloadBytes: Int) throws(StoreError) -> LogSegment {
+        let needed = payloadBytes + Self.logOverhead
+        if let prepared = preparedLog, prepared.capacity >= needed,
+            prepared.number > active?.log.number ?? 0
+        {
+            preparedLog = nil
+            return prepared
+        }
+        return try makeLog(capacity: max(options.segmentBytes, needed), isPrepared: false)
+    }
+
+    /// What a log needs beside the payload of its blocks.
+    static let logOverhead = FileHeader.byteCount + 2 * BlockHeader.byteCount + 16
+
+    func makeLog(capacity: Int, isPrepared: Bool) throws(StoreError) -> LogSegment {
+        let number = takeNumber()
+        let rounded = (capacity + 4_095) & ~4_095
+        let log = try LogSegment(
+            creating: filePath(FileName.log(number)), number: number, capacity: rounded,
+            isPrepared: isPrepared, storage: storage)
+        try storage.syncDirectory(path)
+        return log
+    }
+
+    func takeNumber() -> UInt64 {
+        defer { nextNumber += 1 }
+        return nextNumber
+    }
+}

@@ -1,0 +1,105 @@
+extension Engine {
+    /// The state of a dataset, creating the dataset if there is none.
+    func openDataset(_ name: String) throws(StoreError) -> DatasetState {
+        try DatasetName.check(name)
+        let result: (state: DatasetState, position: LogPosition)
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkOpen()
+            if let known = states[name], known.isVisible { return known }
+            let memtable = try room { lifecycleBytesMax(states[name]) }
+            let state = stateForSync(named: name)
+            if state.isVisible { return state }
+            var lifecycle = state.lifecycle
+            lifecycle.isDeleted = false
+            stampNow(&lifecycle)
+            var block = LogBlockWriter(memtable.log)
+            let id = state.recordsID != 0 ? state.recordsID : takeDatasetID()
+            change(state, to: lifecycle, id: id, isVisible: true, &block)
+            publish(block, in: memtable)
+            result = (state, LogPosition(log: memtable.log.number, offset: memtable.log.appended))
+        }
+        try makeDurable(result.position, nil)
+        return result.state
+    }
+
+    /// Deletes a dataset; its records are gone for readers at once and from the disk at the next
+    /// compaction. Durable when it returns, whatever the store's durability: what was deleted may
+    /// be dropped from then on. False if there was none.
+    func deleteDataset(_ name: String) throws(StoreError) -> Bool {
+        try DatasetName.check(name)
+        let retired: DatasetID
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkOpen()
+            guard let state = states[name], state.isVisible else {
+                try checkWritable()
+                return false
+            }
+            let memtable = try room { lifecycleBytesMax(state) }
+            guard state.isVisible else { return false }
+            var lifecycle = state.lifecycle
+            lifecycle.isDeleted = true
+            lifecycle.wiped.formUnion(state.vector)
+            stampNow(&lifecycle)
+            retired = state.recordsID
+            var block = LogBlockWriter(memtable.log)
+            change(state, to: lifecycle, id: 0, isVisible: false, &block)
+            publish(block, in: memtable)
+        }
+        try forget(retired)
+        waiters.wakeAll(for: name)
+        return true
+    }
+
+    /// Makes the giving up of an id durable, after which its records may go.
+    func forget(_ retired: DatasetID) throws(StoreError) {
+        try syncAll()
+        monitor.withLock { _ = undurableIDs.remove(retired) }
+    }
+
+    /// Puts a new lifecycle and id of a dataset into the log and into effect. Under `monitor`.
+    func change(
+        _ state: DatasetState, to lifecycle: DatasetLifecycle, id: DatasetID,
+        isVisible: Bool, _ block: inout LogBlockWriter
+    ) {
+        var item = ByteWriter()
+        item.append(byte: LogItem.Code.dataset.rawValue)
+        item.append(counted: state.name)
+        item.append(varint: UInt64(id))
+        item.append(byte: isVisible ? 1 : 0)
+        item.append(lifecycle)
+        block.append(bytes: item.bytes)
+        if state.recordsID != 0, state.recordsID != id {
+            statesByID[state.recordsID] = nil
+            undurableIDs.insert(state.recordsID)
+        }
+        state.lifecycle = lifecycle
+        state.see(lifecycle.wiped)
+        // The commit's own entries come after this one in the sequence.
+        state.place(records: id, isVisible: isVisible, lastSequence: sequence)
+        if id == 0 { state.forgetUnfinishedExchanges() }
+        sequence += 1
+        remember(state)
+        touched.insert(state.name)
+    }
+
+    func takeDatasetID() -> DatasetID {
+        defer { nextDataset += 1 }
+        return nextDataset
+    }
+
+    func stampNow(_ lifecycle: inout DatasetLifecycle) {
+        lifecycle.time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
+        lifecycle.replica = replicaID
+    }
+
+    func lifecycleBytesMax(_ state: DatasetState?) -> Int {
+        let dots =
+            (state?.lifecycle.wiped.count ?? 0) + (state?.vector.count ?? 0)
+            + (state?.outstanding.count ?? 0)
+        return 256 + Limits.datasetNameBytesMax + 32 * dots
+    }
+}

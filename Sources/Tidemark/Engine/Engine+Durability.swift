@@ -1,0 +1,101 @@
+internal import Synchronization
+
+extension Engine {
+    /// Waits until a commit is as durable as was asked.
+    func makeDurable(_ position: LogPosition, _ durability: Durability?) throws(StoreError) {
+        switch durability ?? options.durability {
+        case .memory, .process:
+            // What was stored into the shared mapping belongs to the kernel already.
+            return
+        case .disk:
+            try sync(through: position)
+        }
+    }
+
+    /// Makes everything committed so far durable.
+    func syncAll() throws(StoreError) {
+        let position: LogPosition
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkOpen()
+            if options.isReadOnly { return }
+            guard let active else { return }
+            position = LogPosition(log: active.log.number, offset: active.log.appended)
+        }
+        try sync(through: position)
+    }
+
+    /// Makes everything durable, and then notes it in the log: an empty block whose mark covers
+    /// all before it, so that later damage to the last commits is known for what it is.
+    ///
+    /// - Parameter isMarkDurable: whether to wait until the note is durable, too.
+    func syncWithMark(isMarkDurable: Bool) throws(StoreError) {
+        try syncAll()
+        let isMarkDue = try monitor.withLock { () throws(StoreError) in
+            try checkOpen()
+            guard !options.isReadOnly, failure == nil, let log = active?.log, log.durable == log.appended, log.remainingPayload >= 0,
+                !log.endsInMark, log.appended > FileHeader.byteCount
+            else { return false }
+            log.seal(payloadCount: 0)
+            return true
+        }
+        if isMarkDue, isMarkDurable { try syncAll() }
+    }
+
+    /// Group commit: one of those who wait syncs for all that has been appended by then; the
+    /// others find that done, or the next of them syncs for the rest.
+    ///
+    /// Logs before the active one are synced first: a later commit is never durable before an
+    /// earlier one. A failed sync stops the writer for good and is not repeated, since the kernel
+    /// may have dropped the pages it could not write (Rebello et al., "Can Applications Recover
+    /// from fsync Failures?", 2020).
+    private func sync(through target: LogPosition) throws(StoreError) {
+        monitor.lock()
+        defer { monitor.unlock() }
+        while durablePosition < target {
+            if failure != nil { try checkWritable() }
+            guard !isSyncing else {
+                monitor.wait()
+                continue
+            }
+            guard let log = active?.log else { throw .closed(path) }
+            isSyncing = true
+            let older = unsyncedLogs
+            let offset = log.appended
+            let result: Result<Void, StoreError>
+            do {
+                monitor.unlock()
+                defer { monitor.lock() }
+                result = Self.sync(older, log, through: offset)
+            }
+            isSyncing = false
+            switch result {
+            case .success:
+                for synced in older { synced.durable = synced.appended }
+                log.durable = offset
+                durablePosition = max(
+                    durablePosition, LogPosition(log: log.number, offset: offset))
+                unsyncedLogs.removeAll { candidate in older.contains { $0 === candidate } }
+                monitor.broadcast()
+            case .failure(let error):
+                stopWriting(error)
+                throw error
+            }
+        }
+    }
+
+    private static func sync(
+        _ older: [LogSegment], _ log: LogSegment, through offset: Int
+    ) -> Result<Void, StoreError> {
+        do {
+            for earlier in older {
+                try earlier.sync(through: earlier.appended)
+            }
+            try log.sync(through: offset)
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+}

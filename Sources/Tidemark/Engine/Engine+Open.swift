@@ -1,0 +1,215 @@
+internal import Synchronization
+
+extension Engine {
+    /// Opens or creates a store.
+    static func open(
+        at path: String, options: StoreOptions, storage: any Storage
+    ) throws(StoreError) -> Engine {
+        try options.check()
+        if options.isReadOnly { return try openReadOnly(at: path, options, storage) }
+        if options.createsIfMissing { try storage.createDirectory(path) }
+        var lock: (any AnyObject & Sendable)?
+        let names = try storage.listDirectory(path)
+        guard names.contains(Manifest.fileName) || options.createsIfMissing else {
+            throw .notAStore(path)
+        }
+        let strangers = names.filter { $0 != "LOCK" && $0 != Manifest.temporaryName }
+        guard names.contains(Manifest.fileName) || strangers.isEmpty else {
+            throw .notAStore(path)
+        }
+        lock = try storage.lock("\(path)/LOCK")
+        if try !storage.listDirectory(path).contains(Manifest.fileName) {
+            let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
+            try Manifest(replicaID: id).write(in: path, storage: storage)
+            try storage.syncDirectory(parent(of: path))
+        }
+        let engine = try load(path, options, storage, lock)
+        if engine.active == nil { try engine.beginFirstLog() }
+        try engine.removeLeftovers()
+        engine.startThreads()
+        return engine
+    }
+
+    private func beginFirstLog() throws(StoreError) {
+        let log = try makeLog(capacity: options.segmentBytes, isPrepared: false)
+        log.begin(
+            header: FileHeader(
+                kind: .log, segment: log.number, madeAt: storage.wallClockMilliseconds(),
+                previousLog: sealQueue.last?.memtable.log.number ?? 0))
+        makeActive(Memtable(log: log))
+        if sealQueue.isEmpty {
+            // No older log counts any more, whether there was none or nothing of it was whole.
+            try updateManifest { $0.oldestLog = log.number }
+        }
+    }
+
+    /// A writer beside us may remove a file between our reading of the manifest and our opening
+    /// it: then there is a newer manifest, and the whole is done again.
+    private static func openReadOnly(
+        at path: String, _ options: StoreOptions, _ storage: any Storage
+    ) throws(StoreError) -> Engine {
+        var attempts = 10
+        while true {
+            do {
+                return try load(path, options, storage, nil)
+            } catch {
+                attempts -= 1
+                let isMissing = error.code == .notAStore && error.location?.path != path
+                    && error.location?.path != "\(path)/\(Manifest.fileName)"
+                guard isMissing || error.code == .corruption, attempts > 0 else { throw error }
+            }
+        }
+    }
+
+    private static func load(
+        _ path: String, _ options: StoreOptions, _ storage: any Storage,
+        _ lock: (any AnyObject & Sendable)?
+    ) throws(StoreError) -> Engine {
+        let manifest: Manifest
+        do {
+            manifest = try Manifest.read(in: path, storage: storage)
+        } catch where error.code == .notAStore {
+            throw .notAStore(path)
+        }
+        let cache = BlockCache(bytesMax: options.blockCacheBytes)
+        let engine = Engine(
+            path: path, options: options, storage: storage, manifest: manifest, cache: cache,
+            lock: lock)
+        var segments: [SealedSegment] = []
+        for entry in manifest.segments {
+            let name = FileName.sealed(entry.number)
+            let segment = try SealedSegment(
+                number: entry.number, path: engine.filePath(name), storage: storage,
+                cache: cache)
+            guard segment.fileSize == entry.fileSize else {
+                throw Malformed(
+                    "the segment has \(segment.fileSize) bytes where the manifest says "
+                        + "\(entry.fileSize)"
+                ).error(in: segment.path, at: segment.fileSize)
+            }
+            segments.append(segment)
+        }
+        engine.view.withLock { $0 = ReadView(memtables: [], segments: segments) }
+        try engine.loadStates()
+        try engine.recoverLogs()
+        return engine
+    }
+
+    private static func parent(of path: String) -> String {
+        var path = Substring(path)
+        while path.count > 1, path.hasSuffix("/") { path = path.dropLast() }
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Reads the newest state of each dataset from the store's own records.
+    private func loadStates() throws(StoreError) {
+        var cursor = try MergeCursor(currentView, order: .forward, isCaching: false)
+        try cursor.seek(EntryPosition(before: .empty, in: 0))
+        var previous: [UInt8] = []
+        while let entry = cursor.entry, entry.dataset == 0 {
+            let key = entry.key.array
+            if key != previous {
+                previous = key
+                do {
+                    let name = String(decoding: key, as: UTF8.self)
+                    remember(try DatasetState(name: name, decoding: entry.value))
+                } catch {
+                    throw error.error(in: path, at: nil)
+                }
+            }
+            try cursor.advance()
+        }
+    }
+
+    func remember(_ state: DatasetState) {
+        states[state.name] = state
+        if state.recordsID != 0 {
+            statesByID[state.recordsID] = state
+            nextDataset = max(nextDataset, state.recordsID &+ 1)
+        }
+    }
+
+    func makeActive(_ memtable: Memtable) {
+        active = memtable
+        view.withLock { view in
+            view = ReadView(memtables: [memtable] + view.memtables, segments: view.segments)
+        }
+    }
+
+    /// Files that a crash left behind: they belong to nothing.
+    private func removeLeftovers() throws(StoreError) {
+        let live = Set(manifest.segments.map(\.number))
+        for name in try storage.listDirectory(path) {
+            let isStraySegment =
+                FileName.number(in: name, ending: ".seg").map { !live.contains($0) } ?? false
+            let isOldLog =
+                FileName.number(in: name, ending: ".log").map { number in
+                    number != active?.log.number
+                        && !sealQueue.contains { $0.memtable.log.number == number }
+                } ?? false
+            if isStraySegment || isOldLog || name == Manifest.temporaryName {
+                try storage.remove(filePath(name))
+            }
+        }
+    }
+
+    private func startThreads() {
+        threads = [
+            BackgroundThread { [self] in runSealing() },
+            BackgroundThread { [self] in runCompaction() },
+        ]
+    }
+
+    /// Stops the background work, makes everything durable and gives up the lock.
+    func close() throws(StoreError) {
+        var result: Result<Void, StoreError> = .success(())
+        let isWriter = monitor.withLock { !isClosed && !options.isReadOnly && failure == nil }
+        if isWriter { result = Result { () throws(StoreError) in try syncWithMark(isMarkDurable: true) } }
+        let threads = monitor.withLock {
+            isClosed = true
+            refusesReaders.store(true, ordering: .releasing)
+            monitor.broadcast()
+            defer { self.threads = [] }
+            return self.threads
+        }
+        for thread in threads {
+            thread.join()
+        }
+        waiters.close()
+        monitor.withLock { lock = nil }
+        try result.get()
+    }
+}
+
+extension StoreError {
+    static func notAStore(_ path: String) -> StoreError {
+        StoreError(
+            .notAStore,
+            "the directory holds no store; check the path, or open with `createsIfMissing` an "
+                + "empty or missing directory",
+            location: Location(path: path))
+    }
+}
+
+extension StoreOptions {
+    /// - Throws: `invalidArgument` naming the option and its range.
+    func check() throws(StoreError) {
+        func require(_ isGood: Bool, _ what: String) throws(StoreError) {
+            guard isGood else { throw StoreError(.invalidArgument, what) }
+        }
+        try require(
+            author.utf8.count <= Limits.authorBytesMax,
+            "the option author has \(author.utf8.count) bytes; at most \(Limits.authorBytesMax)")
+        try require(
+            Limits.segmentBytes.contains(segmentBytes),
+            "the option segmentBytes is \(segmentBytes); allowed are \(Limits.segmentBytes)")
+        try require(
+            blockCacheBytes >= 0,
+            "the option blockCacheBytes is \(blockCacheBytes); it may not be negative")
+        try require(
+            Limits.historyVersions.contains(historyVersions),
+            "the option historyVersions is \(historyVersions); allowed are "
+                + "\(Limits.historyVersions)")
+    }
+}

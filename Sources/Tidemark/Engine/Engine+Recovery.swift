@@ -1,0 +1,229 @@
+internal import Synchronization
+
+extension Engine {
+    /// Brings back what the logs hold: each log's blocks up to where it ends, and nothing after
+    /// a log that did not end in its last block (see `LogScanner` for what is a cut and what is
+    /// damage).
+    func recoverLogs() throws(StoreError) {
+        var numbers: [UInt64] = []
+        for name in try storage.listDirectory(path) {
+            if let number = FileName.number(in: name, ending: ".log"),
+                number >= manifest.oldestLog
+            {
+                numbers.append(number)
+            }
+        }
+        numbers.sort()
+        nextNumber = max(nextNumber, (numbers.last ?? 0) + 1)
+        guard manifest.oldestLog == 0 || numbers.first == manifest.oldestLog else {
+            throw Malformed("a log is missing").error(
+                in: filePath(FileName.log(manifest.oldestLog)), at: nil)
+        }
+        var previous: Memtable?
+        var isCut = false
+        for number in numbers {
+            let log = try LogSegment(
+                opening: filePath(FileName.log(number)), number: number,
+                isReadOnly: options.isReadOnly, storage: storage)
+            guard !isCut else {
+                try checkNothingDurable(in: log)
+                continue
+            }
+            guard try isBegun(log, after: previous?.log.number) else {
+                isCut = true
+                continue
+            }
+            // A log begins only when the one before it has ended.
+            if let previous { handOver(previous, nextLog: number) }
+            let memtable = Memtable(log: log)
+            isCut = try replay(memtable)
+            previous = memtable
+        }
+        if let last = previous {
+            if isCut || options.isReadOnly {
+                makeActive(last)
+            } else {
+                // It ended, and the log after it was never begun: a new one takes its place.
+                handOver(last, nextLog: nextNumber)
+            }
+        }
+        sequence = max(sequence, 1)
+        visibleSequence.store(sequence, ordering: .releasing)
+    }
+
+    /// Whether a log has a header. One that was prepared and not used has none; nor has one whose
+    /// first page was lost before it was ever durable.
+    private func isBegun(_ log: LogSegment, after previous: UInt64?) throws(StoreError) -> Bool {
+        let head = unsafe ByteView(
+            base: log.bytes.base, count: min(log.capacity, FileHeader.byteCount))
+        let isEmpty = head.array.allSatisfy { $0 == 0 }
+        guard !isEmpty else {
+            try checkNothingDurable(in: log)
+            return false
+        }
+        let header: FileHeader
+        do {
+            header = try FileHeader(
+                head, expecting: .log, segment: log.number, path: log.path)
+        } catch where error.code == .corruption && !provesDurable(log) {
+            return false
+        }
+        guard previous == nil || header.previousLog == previous else {
+            throw Malformed("the log before this one, \(header.previousLog), is missing")
+                .error(in: log.path, at: 32)
+        }
+        return true
+    }
+
+    /// Whether any block of the log was written when an earlier one was known to be durable.
+    private func provesDurable(_ log: LogSegment) -> Bool {
+        var scanner = LogScanner(log.bytes, segment: log.number, from: 0)
+        scanner.lookBehindEnd()
+        return scanner.markMax > 0
+    }
+
+    /// A log behind a hole cannot count; if it was durable, what is before it was, too, and the
+    /// hole is damage.
+    private func checkNothingDurable(in log: LogSegment) throws(StoreError) {
+        guard !provesDurable(log) else {
+            throw Malformed(
+                "blocks of this log were durable, yet the log does not follow whole on the one "
+                    + "before it"
+            ).error(in: log.path, at: 0)
+        }
+    }
+
+    /// Reads a whole log into a memtable. Returns true if it stops without its last block.
+    private func replay(_ memtable: Memtable) throws(StoreError) -> Bool {
+        let log = memtable.log
+        var scanner = LogScanner(log.bytes, segment: log.number)
+        while let (offset, payload) = scanner.next() {
+            do {
+                try replay(payload, into: memtable)
+            } catch {
+                throw error.error(in: log.path, at: UInt64(offset))
+            }
+        }
+        guard !scanner.isEnded else {
+            log.resume(at: scanner.offset, afterEpoch: scanner.epochLast)
+            return false
+        }
+        scanner.lookBehindEnd()
+        guard !scanner.isDamaged else {
+            throw Malformed(
+                "the block here is damaged: the log was durable up to byte \(scanner.markMax)"
+            ).error(in: log.path, at: UInt64(scanner.offset))
+        }
+        guard scanner.epochLast < .max || options.isReadOnly else {
+            // No epoch is left for this log: it ends here, and a new one is begun.
+            log.resume(at: scanner.offset, afterEpoch: scanner.epochLast - 1)
+            log.end()
+            return false
+        }
+        log.resume(at: scanner.offset, afterEpoch: min(scanner.epochLast, .max - 1))
+        return true
+    }
+
+    private func replay(_ payload: ByteView, into memtable: Memtable) throws(Malformed) {
+        var reader = LogItemReader(payload)
+        while let item = try reader.next() {
+            switch item {
+            case .replica, .vector, .author:
+                try memtable.tables.define(item)
+            case .dataset(let id, let isVisible, let name, let lifecycle):
+                replay(dataset: id, isVisible, name, lifecycle)
+            case .checkpoint(let name, let peer, let checkpoint):
+                stateForSync(named: name).peers[peer] = checkpoint
+                touched.insert(name)
+            case .seen(let name, let vector):
+                stateForSync(named: name).see(vector)
+                touched.insert(name)
+            case .renamed(let id):
+                takeReplicaID(id)
+            case .entry(let entry):
+                try replay(entry, into: memtable)
+            }
+        }
+    }
+
+    private func replay(
+        dataset id: DatasetID, _ isVisible: Bool, _ name: String, _ lifecycle: DatasetLifecycle
+    ) {
+        let state = stateForSync(named: name)
+        statesByID[state.recordsID] = nil
+        state.place(records: id, isVisible: isVisible, lastSequence: 0)
+        if id == 0 { state.forgetUnfinishedExchanges() }
+        state.lifecycle = lifecycle
+        state.see(lifecycle.wiped)
+        clock.see(lifecycle.time)
+        remember(state)
+        touched.insert(name)
+    }
+
+    private func replay(_ entry: Entry, into memtable: Memtable) throws(Malformed) {
+        guard
+            memtable.tables.covers(
+                replica: entry.replica, vector: entry.vector, author: entry.author)
+        else { throw Malformed("an operation names a replica, vector or author not defined") }
+        sequence += 1
+        var placed = entry
+        placed.sequence = sequence
+        memtable.insert(placed)
+        // Entries of a dataset that was deleted later still lie in the log; they lead nowhere.
+        guard let state = statesByID[entry.dataset] else { return }
+        state.syncCount = max(state.syncCount, entry.syncCount)
+        let version = memtable.tables.version(of: entry)
+        if version.dot.replica == replicaID { state.vector.insert(version.dot) }
+        state.noteAdopted(version)
+        clock.see(HybridTime(rawValue: entry.time))
+        touched.insert(state.name)
+    }
+
+    /// Queues a complete log for sealing.
+    private func handOver(_ memtable: Memtable, nextLog: UInt64) {
+        view.withLock { view in
+            view = ReadView(memtables: [memtable] + view.memtables, segments: view.segments)
+        }
+        guard !options.isReadOnly else { return }
+        unsyncedLogs.append(memtable.log)
+        sealQueue.append(sealJob(for: memtable, nextLog: nextLog))
+    }
+
+    /// Under `monitor`, or while opening.
+    func takeReplicaID(_ id: ReplicaID) {
+        guard id != replicaID else { return }
+        manifest.formerReplicaIDs.append(replicaID)
+        replicaID = id
+        for state in states.values { state.numbers = nil }
+    }
+}
+
+extension VersionTables {
+    /// Takes up a definition from a log.
+    func define(_ item: LogItem) throws(Malformed) {
+        try withContent { (content) throws(Malformed) in
+            var isNew = true
+            switch item {
+            case .replica(let id):
+                isNew = content.number(of: id).isNew
+            case .author(let author):
+                isNew = content.number(of: author).isNew
+            case .vector(let entries):
+                var dots: [Dot] = []
+                for entry in entries {
+                    guard Int(entry.replica) < content.replicas.count else {
+                        throw Malformed("a version vector names an unknown replica")
+                    }
+                    dots.append(
+                        Dot(
+                            replica: content.replicas[Int(entry.replica)],
+                            counter: entry.counter))
+                }
+                isNew = content.number(of: try VersionVector(sorted: dots)).isNew
+            default:
+                break
+            }
+            guard isNew else { throw Malformed("a definition stands twice") }
+        }
+    }
+}

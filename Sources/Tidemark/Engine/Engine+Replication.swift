@@ -1,0 +1,253 @@
+extension Engine {
+    /// Applies the outcome of a comparison with a peer: everything, or nothing if the record of
+    /// any key has moved on. Returns the keys that have.
+    func replicate(
+        _ batch: ReplicationBatch, into state: DatasetState
+    ) throws(StoreError) -> [[UInt8]] {
+        try checkBounds(of: batch)
+        let position: LogPosition
+        let retired: DatasetID
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkWritable()
+            let memtable = try room { () throws(StoreError) in
+                try bytesMax(of: batch, into: state)
+            }
+            var moved: [[UInt8]] = []
+            for write in batch.writes
+            where try currentVersion(of: write.key, in: state) != write.expected {
+                moved.append(write.key)
+            }
+            guard moved.isEmpty else { return moved }
+            var block = LogBlockWriter(memtable.log)
+            let formerID = state.recordsID
+            try applyLifecycle(of: batch, to: state, &block, memtable)
+            for write in batch.writes {
+                try write.key.withBytes { (key) throws(StoreError) in
+                    try (write.value ?? []).withBytes { (value) throws(StoreError) in
+                        apply(write, key, value, to: state, &block, memtable)
+                    }
+                }
+            }
+            if let seen = batch.seen { note(seen, in: state, &block) }
+            if let (peer, checkpoint) = batch.checkpoint {
+                note(checkpoint, of: peer, in: state, &block)
+            }
+            publish(block, in: memtable)
+            retired = formerID != state.recordsID ? formerID : 0
+            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+        }
+        waiters.wakeAll(for: state.name)
+        if retired != 0 { try forget(retired) }
+        try makeDurable(position, nil)
+        return []
+    }
+
+    private func checkBounds(of batch: ReplicationBatch) throws(StoreError) {
+        for write in batch.writes {
+            guard (1...Limits.keyBytesMax).contains(write.key.count),
+                write.value?.count ?? 0 <= Limits.valueBytesMax,
+                write.version.author.utf8.count <= Limits.authorBytesMax,
+                write.version.dot.counter > 0, write.version.dot.counter < UInt64(Int64.max),
+                write.version.time.rawValue < UInt64(Int64.max)
+            else {
+                throw StoreError(
+                    .invalidArgument,
+                    "a peer sent a record beyond the limits of keys, values, authors, counters "
+                        + "or times; update the peer")
+            }
+        }
+    }
+
+    private func bytesMax(
+        of batch: ReplicationBatch, into state: DatasetState
+    ) throws(StoreError) -> Int {
+        var bytes = lifecycleBytesMax(state) + 256
+        var previous: Version?
+        for write in batch.writes {
+            bytes += LogBlockWriter.byteCountMax(
+                key: write.key.count, value: write.value?.count ?? 0)
+            // Records in the order of change mostly share what their writer had seen.
+            let version = write.version
+            if version.author != previous?.author || version.dot.replica != previous?.dot.replica
+                || version.storedVector != previous?.storedVector
+            {
+                bytes += LogBlockWriter.definitionBytesMax(version.vector)
+            }
+            previous = version
+            if case .resolve = write.content {
+                bytes += 2 * LogBlockWriter.definitionBytesMax(state.vector)
+                bytes += LogBlockWriter.definitionBytesMax(
+                    write.expected?.vector ?? VersionVector())
+            }
+        }
+        bytes += 64 + Limits.datasetNameBytesMax + 32 * (batch.seen?.count ?? 0)
+        bytes += 128 + Limits.datasetNameBytesMax
+            + 32 * (batch.checkpoint?.1.vector.count ?? 0)
+        if let lifecycle = batch.lifecycle {
+            bytes += 32 * lifecycle.wiped.count
+            bytes += try survivorBytesMax(of: state, lifecycle)
+        }
+        return bytes
+    }
+
+    /// Under `monitor`.
+    private func currentVersion(
+        of key: [UInt8], in state: DatasetState
+    ) throws(StoreError) -> Version? {
+        guard state.recordsID != 0 else { return nil }
+        return try key.withBytes { (key) throws(StoreError) in
+            try currentView.withNewest(of: key, in: state.recordsID, sequenceMax: .max) {
+                (entry, tables) throws(StoreError) -> Version? in
+                guard let entry, let tables else { return nil }
+                return tables.version(of: entry)
+            }
+        }
+    }
+
+    private func apply(
+        _ write: ReplicatedWrite, _ key: ByteView, _ value: ByteView, to state: DatasetState,
+        _ block: inout LogBlockWriter, _ memtable: Memtable
+    ) {
+        let kind: EntryKind = write.value == nil ? .delete : .put
+        switch write.content {
+        case .adopt(_, let version):
+            // The dataset may have been deleted since the versions were compared.
+            guard !state.lifecycle.wiped.contains(version.dot) else { return }
+            let tables = memtable.tables
+            state.noteAdopted(version)
+            clock.see(version.time)
+            append(
+                Entry(
+                    dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0,
+                    sequence: 0, replica: block.number(of: version.dot.replica, in: tables),
+                    vector: block.number(of: version.storedVector, in: tables),
+                    author: block.number(of: version.author, in: tables),
+                    counter: version.dot.counter, time: version.time.rawValue),
+                of: state, to: &block, memtable: memtable)
+        case .resolve(_, let seen):
+            clock.see(seen.time)
+            let both = seen.vector.union(write.expected?.vector ?? VersionVector())
+            _ = appendLocal(
+                state, kind: kind, key: key, value: value, seen: both, to: &block,
+                memtable: memtable)
+        }
+    }
+
+    private func note(
+        _ seen: VersionVector, in state: DatasetState, _ block: inout LogBlockWriter
+    ) {
+        guard !state.vector.covers(seen) else { return }
+        var item = ByteWriter()
+        item.append(byte: LogItem.Code.seen.rawValue)
+        item.append(counted: state.name)
+        item.append(seen)
+        block.append(bytes: item.bytes)
+        state.see(seen)
+        touched.insert(state.name)
+    }
+
+    private func note(
+        _ checkpoint: PeerCheckpoint, of peer: ReplicaID, in state: DatasetState,
+        _ block: inout LogBlockWriter
+    ) {
+        guard state.peers[peer] != checkpoint else { return }
+        var item = ByteWriter()
+        item.append(byte: LogItem.Code.checkpoint.rawValue)
+        item.append(counted: state.name)
+        item.append(peer)
+        item.append(checkpoint)
+        block.append(bytes: item.bytes)
+        state.peers[peer] = checkpoint
+        touched.insert(state.name)
+    }
+
+    // MARK: - Lifecycle
+
+    /// Joins a lifecycle, wipes what it wipes, and gives a dataset an id if it is to have one.
+    private func applyLifecycle(
+        of batch: ReplicationBatch, to state: DatasetState, _ block: inout LogBlockWriter,
+        _ memtable: Memtable
+    ) throws(StoreError) {
+        let joined = batch.lifecycle.map { state.lifecycle.joined(with: $0) } ?? state.lifecycle
+        let hasChanged = joined != state.lifecycle
+        let wipesAnew = hasChanged && !state.lifecycle.wiped.covers(joined.wiped)
+        let remaining = hasChanged ? try survivors(of: state, joined) : []
+        let hasLiveRecords =
+            (hasChanged ? remaining.contains { $0.value != nil } : state.isVisible)
+            || batch.writes.contains { $0.value != nil }
+        let isVisible = !joined.isDeleted || hasLiveRecords
+        var id = state.recordsID
+        if wipesAnew { id = 0 }
+        if id == 0, isVisible || !remaining.isEmpty || !batch.writes.isEmpty {
+            id = takeDatasetID()
+        }
+        guard hasChanged || id != state.recordsID || isVisible != state.isVisible else { return }
+        let movesRecords = id != state.recordsID
+        change(state, to: joined, id: id, isVisible: isVisible, &block)
+        guard movesRecords else { return }
+        for record in remaining {
+            try record.key.withBytes { (key) throws(StoreError) in
+                try (record.value ?? []).withBytes { (value) throws(StoreError) in
+                    let write = ReplicatedWrite(
+                        key: record.key,
+                        content: .adopt(value: record.value, version: record.version),
+                        expected: nil)
+                    apply(write, key, value, to: state, &block, memtable)
+                }
+            }
+        }
+    }
+
+    /// The records that a wipe does not reach: written by someone who had not seen it.
+    private func survivors(
+        of state: DatasetState, _ lifecycle: DatasetLifecycle
+    ) throws(StoreError) -> [Record] {
+        guard state.recordsID != 0,
+            !lifecycle.wiped.covers(state.vector) || !lifecycle.wiped.covers(state.outstanding)
+        else { return [] }
+        let moment = Moment(view: currentView, sequenceMax: sequence)
+        var steps = try ScanSteps(
+            moment, dataset: state.recordsID, range: .all, order: .forward, includingDeleted: true)
+        let dirtiness = state.dirtiness(ownIDs: ownIDs)
+        var records: [Record] = []
+        while let record = try steps.next({ Record($0, $1, dirtiness) }) {
+            if !lifecycle.wiped.contains(record.version.dot) { records.append(record) }
+        }
+        return records
+    }
+
+    private func survivorBytesMax(
+        of state: DatasetState, _ lifecycle: DatasetLifecycle
+    ) throws(StoreError) -> Int {
+        let joined = state.lifecycle.joined(with: lifecycle)
+        guard joined != state.lifecycle else { return 0 }
+        return try survivors(of: state, joined).reduce(0) { sum, record in
+            sum + LogBlockWriter.byteCountMax(
+                key: record.key.count, value: record.value?.count ?? 0)
+                + LogBlockWriter.definitionBytesMax(record.version.vector)
+        }
+    }
+
+    /// Draws a new ReplicaID, under which nobody has seen anything yet.
+    func renewReplicaID() throws(StoreError) {
+        let position: LogPosition
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkWritable()
+            let memtable = try room { 64 }
+            let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
+            var item = ByteWriter()
+            item.append(byte: LogItem.Code.renamed.rawValue)
+            item.append(id)
+            var block = LogBlockWriter(memtable.log)
+            block.append(bytes: item.bytes)
+            takeReplicaID(id)
+            publish(block, in: memtable)
+            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+        }
+        try makeDurable(position, .disk)
+    }
+}

@@ -1,0 +1,166 @@
+internal import Synchronization
+
+/// The state behind a ``Store``: what is where, who may touch it, and in which order.
+///
+/// Thread rule. One lock, `monitor`, guards everything that changes with writes. It is held while
+/// a commit is encoded and published, never while anyone waits for a disk, apart from making a
+/// log that nobody prepared. Readers take `view` (a reference behind a lock of its own, held for
+/// a load) and `visibleSequence`, and then no lock at all. Two threads work in the background:
+/// one seals and prepares logs, one compacts.
+///
+/// Order of a commit: room in the log, versions, bytes in the log, checksum, memtable, sequence
+/// published, lock released, and then the wait for durability if it was asked for.
+final class Engine: @unchecked Sendable {
+    // Unchecked: every mutable member below says which lock it belongs to.
+
+    let path: String
+    let options: StoreOptions
+    let storage: any Storage
+    let cache: BlockCache
+    let waiters = ChangeWaiters()
+    let monitor = Monitor()
+    /// Held while the manifest is replaced, so that two replacements never mix. Taken first.
+    let manifestLock = Monitor()
+    let view: Mutex<ReadView>
+    /// Entries with a greater sequence are not yet, or not wholly, committed.
+    let visibleSequence = Atomic<UInt64>(0)
+    /// The same as `isClosed`, for readers, who take no lock.
+    let refusesReaders = Atomic<Bool>(false)
+
+    // All of the following under `monitor`.
+    var states: [String: DatasetState] = [:]
+    var statesByID: [DatasetID: DatasetState] = [:]
+    /// Ids given up by a deletion that may not be durable yet: their records must stay until then.
+    var undurableIDs: Set<DatasetID> = []
+    /// Names whose state changed since the active log began.
+    var touched: Set<String> = []
+    var manifest: Manifest
+    var replicaID: ReplicaID
+    var clock: HybridClock
+    var sequence: UInt64 = 0
+    var nextNumber: UInt64
+    var nextDataset: DatasetID
+    var active: Memtable?
+    var sealQueue: [SealJob] = []
+    var preparedLog: LogSegment?
+    var isPreparing = false
+    var isCompacting = false
+    var isCompactionWanted = false
+    /// Logs before the active one that are not known to be durable, oldest first.
+    var unsyncedLogs: [LogSegment] = []
+    var durablePosition = LogPosition(log: 0, offset: 0)
+    var isSyncing = false
+    /// Why nothing more is accepted; the first failure stands.
+    var failure: StoreError?
+    var isClosed = false
+    var lock: (any AnyObject & Sendable)?
+    var threads: [BackgroundThread] = []
+
+    init(
+        path: String, options: StoreOptions, storage: any Storage, manifest: Manifest,
+        cache: BlockCache, lock: (any AnyObject & Sendable)?
+    ) {
+        self.path = path
+        self.options = options
+        self.storage = storage
+        self.manifest = manifest
+        self.cache = cache
+        self.lock = lock
+        replicaID = manifest.replicaID
+        nextNumber = manifest.nextNumber
+        nextDataset = manifest.nextDataset
+        clock = HybridClock(last: HybridTime(rawValue: manifest.clock))
+        view = Mutex(ReadView(memtables: [], segments: []))
+    }
+
+    var currentView: ReadView { view.withLock { $0 } }
+
+    /// Own ids, the present one first. Under `monitor`.
+    var ownIDs: [ReplicaID] { [replicaID] + manifest.formerReplicaIDs }
+
+    func filePath(_ name: String) -> String { "\(path)/\(name)" }
+
+    /// Under `monitor`.
+    func checkOpen() throws(StoreError) {
+        guard !isClosed else { throw .closed(path) }
+    }
+
+    /// Under `monitor`.
+    func checkWritable() throws(StoreError) {
+        try checkOpen()
+        guard !options.isReadOnly else {
+            throw StoreError(
+                .readOnly, "the store was opened read-only; open it for writing",
+                location: StoreError.Location(path: path))
+        }
+        if let failure {
+            throw StoreError(
+                .writerStopped,
+                "an earlier write failed and nothing more is accepted; close the store, remedy "
+                    + "the cause and open it again. The cause: \(failure.message)",
+                location: failure.location, systemError: failure.systemError)
+        }
+    }
+
+    /// Takes note of a failed write or sync: it is final. Under `monitor`.
+    func stopWriting(_ error: StoreError) {
+        if failure == nil { failure = error }
+        monitor.broadcast()
+    }
+
+    /// Under `monitor`.
+    func state(named name: String) -> DatasetState? { states[name] }
+
+    /// Under `monitor`.
+    func stateForSync(named name: String) -> DatasetState {
+        if let known = states[name] { return known }
+        let state = DatasetState(name: name)
+        states[name] = state
+        return state
+    }
+}
+
+/// A place in the sequence of logs.
+struct LogPosition: Comparable {
+    var log: UInt64
+    var offset: Int
+
+    static func < (left: LogPosition, right: LogPosition) -> Bool {
+        (left.log, left.offset) < (right.log, right.offset)
+    }
+}
+
+extension StoreError {
+    static func closed(_ path: String) -> StoreError {
+        StoreError(
+            .closed, "the store is closed; open it again", location: Location(path: path))
+    }
+
+    static func datasetNotFound(_ name: String) -> StoreError {
+        StoreError(
+            .datasetNotFound,
+            "there is no dataset \(name) (any more); create it with `dataset(_:)`")
+    }
+}
+
+/// Hybrid logical clock (Kulkarni et al., 2014): never goes back, and stays at the wall clock
+/// unless it is ahead of it.
+struct HybridClock {
+    private(set) var last: HybridTime
+
+    init(last: HybridTime) {
+        self.last = last
+    }
+
+    /// The time of a new local event, later than every time given out or seen before.
+    mutating func next(wallClockMilliseconds: UInt64) -> HybridTime {
+        let wall = HybridTime(milliseconds: wallClockMilliseconds, counter: 0)
+        last = max(wall, HybridTime(rawValue: last.rawValue &+ 1))
+        return last
+    }
+
+    /// Takes note of somebody else's time.
+    mutating func see(_ time: HybridTime) {
+        last = max(last, time)
+    }
+}

@@ -1,0 +1,84 @@
+internal import Synchronization
+
+/// One moment of the store, and how to make records of its entries.
+struct Moment {
+    let view: ReadView
+    let sequenceMax: UInt64
+}
+
+extension Engine {
+    /// The present moment: every commit that was acknowledged, and no part of another.
+    func moment() throws(StoreError) -> Moment {
+        try monitor.withLock { () throws(StoreError) in
+            try checkOpen()
+            return Moment(view: currentView, sequenceMax: sequence)
+        }
+    }
+
+    /// The id of a dataset's records at a moment, and what is dirty among them.
+    func scope(
+        of state: DatasetState, at moment: Moment
+    ) throws(StoreError) -> (id: DatasetID, dirtiness: Dirtiness) {
+        try monitor.withLock { () throws(StoreError) in
+            try checkOpen()
+            let id = state.id(atSequence: moment.sequenceMax)
+            guard id != 0 else { throw .datasetNotFound(state.name) }
+            return (id, state.dirtiness(ownIDs: ownIDs))
+        }
+    }
+
+    /// The newest value of a key, handed out where it lies; nil if there is no live record.
+    func withValue<Result>(
+        of key: ByteView, in state: DatasetState,
+        _ body: (ByteView?) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let view = currentView
+        let sequenceMax = visibleSequence.load(ordering: .acquiring)
+        let id = state.visibleID
+        guard !refusesReaders.load(ordering: .acquiring) else { throw .closed(path) }
+        guard id != 0 else { throw .datasetNotFound(state.name) }
+        return try view.withNewest(of: key, in: id, sequenceMax: sequenceMax) {
+            (entry, _) throws(StoreError) in
+            try body(entry.flatMap { $0.kind == .put ? $0.value : nil })
+        }
+    }
+
+    func record(
+        of key: ByteView, in state: DatasetState, at moment: Moment, includingDeleted: Bool
+    ) throws(StoreError) -> Record? {
+        let (id, dirtiness) = try scope(of: state, at: moment)
+        return try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {
+            (entry, tables) throws(StoreError) -> Record? in
+            guard let entry, let tables, includingDeleted || entry.kind == .put else {
+                return nil
+            }
+            return Record(entry, tables, dirtiness)
+        }
+    }
+
+    /// All versions of a key that are still there, newest first.
+    func history(of key: ByteView, in state: DatasetState) throws(StoreError) -> [Record] {
+        let moment = try moment()
+        let (id, dirtiness) = try scope(of: state, at: moment)
+        var cursor = try MergeCursor(moment.view, order: .forward, isCaching: true)
+        try cursor.seek(EntryPosition(before: key, in: id))
+        var versions: [Record] = []
+        while let entry = cursor.entry, entry.dataset == id, entry.key.equals(key) {
+            if entry.sequence <= moment.sequenceMax {
+                versions.append(Record(entry, cursor.tables, dirtiness))
+            }
+            try cursor.advance()
+        }
+        return versions
+    }
+}
+
+extension Record {
+    init(_ entry: Entry, _ tables: VersionTables, _ dirtiness: Dirtiness) {
+        let version = tables.version(of: entry)
+        self.init(
+            key: entry.key.array, value: entry.kind == .put ? entry.value.array : nil,
+            version: version, syncCount: SyncCount(rawValue: entry.syncCount),
+            isDirty: dirtiness.isDirty(version.dot))
+    }
+}

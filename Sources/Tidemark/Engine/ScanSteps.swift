@@ -1,0 +1,105 @@
+/// Walks over the newest visible version of each key in a range.
+struct ScanSteps {
+    private let moment: Moment
+    private let dataset: DatasetID
+    private let lowerBound: [UInt8]?
+    private let upperBound: [UInt8]?
+    private let order: ScanOrder
+    private let includingDeleted: Bool
+    private var cursor: MergeCursor
+    /// The key that was decided last; its other versions are passed over.
+    private var decidedKey: [UInt8] = []
+    private var hasDecided = false
+
+    init(
+        _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder,
+        includingDeleted: Bool
+    ) throws(StoreError) {
+        self.moment = moment
+        self.dataset = dataset
+        self.order = order
+        self.includingDeleted = includingDeleted
+        lowerBound = range.lowerBound
+        upperBound = range.upperBound
+        cursor = try MergeCursor(moment.view, order: order, isCaching: true)
+        switch order {
+        case .forward:
+            try (lowerBound ?? []).withBytes { (key) throws(StoreError) in
+                try cursor.seek(EntryPosition(before: key, in: dataset))
+            }
+        case .backward:
+            if let upperBound {
+                try upperBound.withBytes { (key) throws(StoreError) in
+                    try cursor.seek(EntryPosition(before: key, in: dataset))
+                }
+            } else {
+                try cursor.seek(EntryPosition(before: .empty, in: dataset + 1))
+            }
+        }
+    }
+
+    /// Hands the next entry to the body; nil at the end. The entry is valid during the call.
+    mutating func next<Result>(
+        _ body: (Entry, VersionTables) -> Result
+    ) throws(StoreError) -> Result? {
+        order == .forward ? try nextForward(body) : try nextBackward(body)
+    }
+
+    private mutating func nextForward<Result>(
+        _ body: (Entry, VersionTables) -> Result
+    ) throws(StoreError) -> Result? {
+        while let entry = cursor.entry, entry.dataset == dataset {
+            if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
+            let isDecided = hasDecided && Self.compare(entry.key, decidedKey) == 0
+            if !isDecided, entry.sequence <= moment.sequenceMax {
+                decide(entry.key)
+                if includingDeleted || entry.kind == .put {
+                    let result = body(entry, cursor.tables)
+                    try cursor.advance()
+                    return result
+                }
+            }
+            try cursor.advance()
+        }
+        return nil
+    }
+
+    /// Backwards the versions of a key come oldest first, so the newest visible one is known only
+    /// when the key changes: it is looked up, and the cursor passes over the rest.
+    private mutating func nextBackward<Result>(
+        _ body: (Entry, VersionTables) -> Result
+    ) throws(StoreError) -> Result? {
+        while let entry = cursor.entry, entry.dataset == dataset {
+            if let lowerBound, Self.compare(entry.key, lowerBound) < 0 { return nil }
+            guard !hasDecided || Self.compare(entry.key, decidedKey) != 0 else {
+                try cursor.advance()
+                continue
+            }
+            decide(entry.key)
+            let isWanted = includingDeleted
+            let result = try decidedKey.withBytes { (key) throws(StoreError) in
+                try moment.view.withNewest(
+                    of: key, in: dataset, sequenceMax: moment.sequenceMax
+                ) { (newest, tables) throws(StoreError) -> Result? in
+                    guard let newest, let tables, isWanted || newest.kind == .put else {
+                        return nil
+                    }
+                    return body(newest, tables)
+                }
+            }
+            try cursor.advance()
+            if let result { return result }
+        }
+        return nil
+    }
+
+    private mutating func decide(_ key: ByteView) {
+        hasDecided = true
+        decidedKey.removeAll(keepingCapacity: true)
+        unsafe decidedKey.append(contentsOf: key.buffer)
+    }
+
+    private static func compare(_ key: ByteView, _ other: [UInt8]) -> Int {
+        unsafe other.withUnsafeBytes { unsafe key.compare(ByteView($0)) }
+    }
+}

@@ -1,0 +1,72 @@
+/// One operation as it lies in a segment.
+public struct LogOperation: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// A record got a value.
+        case put
+        /// A record was deleted.
+        case delete
+        /// A dataset was created, or revived.
+        case datasetCreated
+        /// A dataset was deleted.
+        case datasetDeleted
+        /// How far the exchange with a peer has come was noted.
+        case peerCheckpoint
+        /// What a peer had seen was joined into what the dataset has seen.
+        case vectorJoined
+        /// The store took a new ``ReplicaID``.
+        case replicaRenamed
+    }
+
+    public let kind: Kind
+    /// The file's name within the store's directory.
+    public let segment: String
+    /// Of the block that holds the operation, in bytes from the start of the file.
+    public let offset: UInt64
+    /// Empty for operations on the whole store.
+    public let dataset: String
+    /// nil for operations that are no writes of a record.
+    public let key: [UInt8]?
+    /// Zero for operations that do not count.
+    public let syncCount: SyncCount
+    /// nil for operations that are no writes of a record.
+    public let version: Version?
+    /// Bytes of the value before compression; 0 where there is none.
+    public let valueBytes: Int
+    /// One line about operations that are no writes of a record; else empty.
+    public let detail: String
+
+    public init(
+        kind: Kind, segment: String, offset: UInt64, dataset: String, key: [UInt8]? = nil,
+        syncCount: SyncCount = .zero, version: Version? = nil, valueBytes: Int = 0,
+        detail: String = ""
+    ) {
+        self.kind = kind
+        self.segment = segment
+        self.offset = offset
+        self.dataset = dataset
+        self.key = key
+        self.syncCount = syncCount
+        self.version = version
+        self.valueBytes = valueBytes
+        self.detail = detail
+    }
+}
+
+extension Store {
+    /// Every operation that is still in a segment: the sealed ones first, oldest first, each
+    /// dataset by dataset in the order of change; then the logs, as they were written.
+    ///
+    /// - Parameter dataset: nil for all.
+    public func operations(
+        in dataset: String? = nil
+    ) throws(StoreError) -> OperationCursor {
+        let (moment, names) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return (
+                Moment(view: engine.currentView, sequenceMax: engine.sequence),
+                engine.statesByID.mapValues(\.name)
+            )
+        }
+        return OperationCursor(moment.view, names: names, dataset: dataset)
+    }
+}

@@ -1,0 +1,131 @@
+/// Walks over the operations of a store, segment by segment. Not for two threads at once.
+public final class OperationCursor {
+    private enum Source {
+        case sealed(SealedSegment)
+        case log(Memtable)
+    }
+
+    private var sources: ArraySlice<Source>
+    private let names: [DatasetID: String]
+    private let dataset: String?
+    /// Of the current source, read ahead block by block.
+    private var ready: ArraySlice<LogOperation> = []
+    private var changeBlocks: ArraySlice<SealedSegment.ChangeBlock> = []
+    private var sealed: SealedSegment?
+    private var scanner: LogScanner?
+    private var log: Memtable?
+
+    init(_ view: ReadView, names: [DatasetID: String], dataset: String?) {
+        let sealed = view.segments.reversed().map { Source.sealed($0) }
+        let logs = view.memtables.reversed().map { Source.log($0) }
+        sources = (sealed + logs)[...]
+        self.names = names
+        self.dataset = dataset
+    }
+
+    /// The next operation, or nil at the end.
+    ///
+    /// - Throws: `corruption` with file and offset, `inputOutput`.
+    public func next() throws(StoreError) -> LogOperation? {
+        while true {
+            if let operation = ready.popFirst() {
+                if let dataset, operation.dataset != dataset { continue }
+                return operation
+            }
+            if let segment = sealed, let block = changeBlocks.popFirst() {
+                ready = try operations(of: block, in: segment)[...]
+            } else if let memtable = log, let block = scanner?.next() {
+                ready = try operations(of: block.payload, at: block.offset, in: memtable)[...]
+            } else {
+                guard let source = sources.popFirst() else { return nil }
+                try open(source)
+            }
+        }
+    }
+
+    private func open(_ source: Source) throws(StoreError) {
+        sealed = nil
+        log = nil
+        switch source {
+        case .sealed(let segment):
+            sealed = segment
+            changeBlocks = try segment.loadedParts().changes[...]
+        case .log(let memtable):
+            log = memtable
+            scanner = LogScanner(memtable.log.bytes, segment: memtable.log.number)
+        }
+    }
+
+    private func operations(
+        of block: SealedSegment.ChangeBlock, in segment: SealedSegment
+    ) throws(StoreError) -> [LogOperation] {
+        let parts = try segment.loadedParts()
+        var operations: [LogOperation] = []
+        for place in try segment.changeBlock(block) {
+            let (entry, view) = try segment.entry(of: place, parts)
+            operations.append(
+                operation(
+                    entry, parts.tables, file: FileName.sealed(segment.number),
+                    offset: parts.handles[Int(place.block)].offset))
+            withExtendedLifetime(view) {}
+        }
+        return operations
+    }
+
+    private func operation(
+        _ entry: Entry, _ tables: VersionTables, file: String, offset: UInt64
+    ) -> LogOperation {
+        LogOperation(
+            kind: entry.kind == .put ? .put : .delete, segment: file, offset: offset,
+            dataset: names[entry.dataset] ?? "(deleted dataset \(entry.dataset))",
+            key: entry.key.array, syncCount: SyncCount(rawValue: entry.syncCount),
+            version: tables.version(of: entry), valueBytes: entry.value.count)
+    }
+
+    private func operations(
+        of payload: ByteView, at offset: Int, in memtable: Memtable
+    ) throws(StoreError) -> [LogOperation] {
+        var operations: [LogOperation] = []
+        var reader = LogItemReader(payload)
+        do {
+            while let item = try reader.next() {
+                if let operation = operation(item, at: UInt64(offset), in: memtable) {
+                    operations.append(operation)
+                }
+            }
+        } catch {
+            throw error.error(in: memtable.log.path, at: UInt64(offset))
+        }
+        return operations
+    }
+
+    private func operation(
+        _ item: LogItem, at offset: UInt64, in memtable: Memtable
+    ) -> LogOperation? {
+        let file = FileName.log(memtable.log.number)
+        switch item {
+        case .replica, .vector, .author:
+            return nil
+        case .entry(let entry):
+            return operation(entry, memtable.tables, file: file, offset: offset)
+        case .dataset(_, let isVisible, let name, let lifecycle):
+            return LogOperation(
+                kind: isVisible ? .datasetCreated : .datasetDeleted, segment: file,
+                offset: offset, dataset: name,
+                detail: "at \(lifecycle.time), wiped \(lifecycle.wiped)")
+        case .checkpoint(let name, let peer, let checkpoint):
+            return LogOperation(
+                kind: .peerCheckpoint, segment: file, offset: offset, dataset: name,
+                detail: "\(peer.shortDescription) pulled through \(checkpoint.pulledThrough), "
+                    + "pushed through \(checkpoint.pushedThrough)")
+        case .seen(let name, let vector):
+            return LogOperation(
+                kind: .vectorJoined, segment: file, offset: offset, dataset: name,
+                detail: "seen \(vector)")
+        case .renamed(let id):
+            return LogOperation(
+                kind: .replicaRenamed, segment: file, offset: offset, dataset: "",
+                detail: "now \(id)")
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// What the sync module needs of the store. The engine knows nothing of sync beyond it.
+
+extension Dataset {
+    /// Vector, sync count and lifecycle of one moment.
+    package func knowledge() throws(StoreError) -> DatasetKnowledge {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return state.knowledge
+        }
+    }
+
+    /// How far the exchange with a peer has come; all zeros if there was none.
+    package func checkpoint(for peer: ReplicaID) throws(StoreError) -> PeerCheckpoint {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return state.peers[peer] ?? PeerCheckpoint()
+        }
+    }
+
+    /// The newest version of each key changed after `since`, in the order of change.
+    ///
+    /// - Parameters:
+    ///   - recordsMax: records in the page at most, at least 1.
+    ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
+    ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    package func changesPage(
+        since: SyncCount, recordsMax: Int, bytesMax: Int, excluding: VersionVector
+    ) throws(StoreError) -> ChangesPage {
+        let changes = try engine.changes(of: state, since: since, includingHidden: true)
+        let cursor = RecordCursor(changes.steps, changes.dirtiness)
+        var records: [Record] = []
+        var bytes = 0
+        var through = since
+        while let record = try cursor.next() {
+            let isKnown =
+                excluding.contains(record.version.dot) && excluding.covers(record.version.vector)
+            if !isKnown {
+                let size = record.key.count + (record.value?.count ?? 0)
+                let isFull =
+                    records.count >= max(1, recordsMax)
+                    || (!records.isEmpty && bytes + size > bytesMax)
+                if isFull {
+                    return ChangesPage(
+                        records: records, through: through, isLast: false, knowledge: changes.2)
+                }
+                records.append(record)
+                bytes += size
+            }
+            through = record.syncCount
+        }
+        return ChangesPage(
+            records: records, through: max(since, changes.2.syncCount), isLast: true,
+            knowledge: changes.2)
+    }
+
+    /// The record as it is stored, a tombstone included, also while the dataset is deleted.
+    package func storedRecord(for key: [UInt8]) throws(StoreError) -> Record? {
+        let (moment, id, dirtiness) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return (
+                Moment(view: engine.currentView, sequenceMax: engine.sequence),
+                state.recordsID, state.dirtiness(ownIDs: engine.ownIDs)
+            )
+        }
+        guard id != 0 else { return nil }
+        return try key.withBytes { (key) throws(StoreError) in
+            try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {
+                (entry, tables) throws(StoreError) -> Record? in
+                guard let entry, let tables else { return nil }
+                return Record(entry, tables, dirtiness)
+            }
+        }
+    }
+
+    /// Applies a batch if every expectation in it holds. Returns the keys whose records have
+    /// moved on; if there are any, nothing was applied.
+    package func replicate(_ batch: ReplicationBatch) throws(StoreError) -> [[UInt8]] {
+        try engine.replicate(batch, into: state)
+    }
+
+    /// The newest retained version from which both descend; nil if there is none, or retention
+    /// has dropped it.
+    package func ancestor(
+        of key: [UInt8], local: Version, remote: Version
+    ) throws(StoreError) -> Record? {
+        try history(of: key).first { record in
+            let dot = record.version.dot
+            return dot != local.dot && local.vector.contains(dot) && remote.vector.contains(dot)
+        }
+    }
+
+    /// Stamps the dataset alive, later than its present stamp; what was wiped stays wiped.
+    package func renewLifecycle() throws(StoreError) {
+        var lifecycle = try knowledge().lifecycle
+        lifecycle.isDeleted = false
+        engine.monitor.withLock { engine.stampNow(&lifecycle) }
+        var batch = ReplicationBatch()
+        batch.lifecycle = lifecycle
+        _ = try replicate(batch)
+    }
+}
+
+extension Store {
+    /// A dataset even if it is deleted, without reviving it. nil if nothing is known of it, unless
+    /// `creating`: then it is noted as one that nobody has made yet.
+    package func datasetForSync(
+        _ name: String, creating: Bool
+    ) throws(StoreError) -> Dataset? {
+        try DatasetName.check(name)
+        return try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            let state = creating ? engine.stateForSync(named: name) : engine.state(named: name)
+            return state.map { Dataset($0, in: self) }
+        }
+    }
+
+    /// Names of all datasets of which anything is known, deleted ones included, sorted.
+    package func datasetNamesForSync() throws(StoreError) -> [String] {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return engine.states.keys.sorted()
+        }
+    }
+
+    /// Ids under which this store wrote before its present one.
+    package var formerReplicaIDs: [ReplicaID] {
+        engine.monitor.withLock { engine.manifest.formerReplicaIDs }
+    }
+
+    /// Draws a new ``ReplicaID``: to be called before the next write when a peer has seen more of
+    /// our writes than we know of, because the store went back in time or was copied.
+    package func renewReplicaID() throws(StoreError) {
+        try engine.renewReplicaID()
+    }
+}

@@ -1,0 +1,57 @@
+/// A run of changes in order, all read at one moment.
+package struct ChangesPage: Sendable {
+    package let records: [Record]
+    /// Everything up to here is in this page or an earlier one, or was left out as known.
+    package let through: SyncCount
+    /// Whether `through` is the dataset's last count at the moment of reading.
+    package let isLast: Bool
+    /// Of the same moment.
+    package let knowledge: DatasetKnowledge
+}
+
+/// One record to be stored as the outcome of a comparison.
+package struct ReplicatedWrite: Sendable {
+    package enum Content: Sendable {
+        /// A peer's version as it is; a nil value is a tombstone.
+        case adopt(value: [UInt8]?, version: Version)
+        /// A new local write that descends from the local version and from the one seen.
+        case resolve(value: [UInt8]?, seen: Version)
+    }
+
+    package let key: [UInt8]
+    package let content: Content
+    /// The version that the local record must still have; nil: there must be no record of the
+    /// key, not even a tombstone.
+    package let expected: Version?
+
+    package init(key: [UInt8], content: Content, expected: Version?) {
+        self.key = key
+        self.content = content
+        self.expected = expected
+    }
+
+    var value: [UInt8]? {
+        switch content {
+        case .adopt(let value, _), .resolve(let value, _): value
+        }
+    }
+
+    var version: Version {
+        switch content {
+        case .adopt(_, let version), .resolve(_, let version): version
+        }
+    }
+}
+
+/// What one step of an exchange changes here: in one atomic batch, or not at all.
+package struct ReplicationBatch: Sendable {
+    package var writes: [ReplicatedWrite] = []
+    /// Stored with the records.
+    package var checkpoint: (peer: ReplicaID, PeerCheckpoint)?
+    /// Joined into the dataset's vector: only when everything it covers has been applied.
+    package var seen: VersionVector?
+    /// Joined into the dataset's lifecycle; what it wipes goes before the writes come.
+    package var lifecycle: DatasetLifecycle?
+
+    package init() {}
+}

@@ -1,0 +1,80 @@
+internal import Synchronization
+
+/// One moment of all datasets of a store, unmoved by later writes and compaction.
+///
+/// A snapshot costs nothing to take. As long as it is open it keeps the segments of its moment on
+/// disk, so close it, or let it go, when it has served.
+public final class Snapshot: Sendable {
+    private let engine: Engine
+    private let moment: Mutex<Moment?>
+
+    init(_ engine: Engine) throws(StoreError) {
+        self.engine = engine
+        moment = Mutex(try engine.moment())
+    }
+
+    /// Lets go of the segments. Further reads throw `closed`; closing twice is fine.
+    public func close() {
+        moment.withLock { $0 = nil }
+    }
+
+    /// The value of a key; nil if there was no live record.
+    /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
+    public func get(_ key: [UInt8], in dataset: Dataset) throws(StoreError) -> [UInt8]? {
+        try record(for: key, in: dataset)?.value
+    }
+
+    /// The record of a key with its version.
+    /// - Throws: as ``get(_:in:)``.
+    public func record(
+        for key: [UInt8], in dataset: Dataset, includingDeleted: Bool = false
+    ) throws(StoreError) -> Record? {
+        let moment = try opened()
+        return try key.withBytes { (key) throws(StoreError) in
+            try engine.record(
+                of: key, in: dataset.state, at: moment, includingDeleted: includingDeleted)
+        }
+    }
+
+    /// Records in the order of their keys.
+    /// - Throws: as ``get(_:in:)``.
+    public func records(
+        of dataset: Dataset, in range: KeyRange = .all, order: ScanOrder = .forward,
+        includingDeleted: Bool = false
+    ) throws(StoreError) -> RecordCursor {
+        let moment = try opened()
+        let (id, dirtiness) = try engine.scope(of: dataset.state, at: moment)
+        return RecordCursor(
+            try ScanSteps(
+                moment, dataset: id, range: range, order: order,
+                includingDeleted: includingDeleted), dirtiness)
+    }
+
+    /// The newest version of every key changed after the count, in the order of change.
+    /// - Throws: `changesExpired`, and as ``get(_:in:)``.
+    public func changes(
+        of dataset: Dataset, since syncCount: SyncCount
+    ) throws(StoreError) -> RecordCursor {
+        let changes = try engine.changes(
+            of: dataset.state, since: syncCount, at: try opened())
+        return RecordCursor(changes.steps, changes.dirtiness)
+    }
+
+    /// The number of live records. O(n).
+    /// - Throws: as ``get(_:in:)``.
+    public func count(of dataset: Dataset) throws(StoreError) -> Int {
+        let cursor = try records(of: dataset)
+        var count = 0
+        while try cursor.next({ _, _ in true }) != nil {
+            count += 1
+        }
+        return count
+    }
+
+    private func opened() throws(StoreError) -> Moment {
+        guard let moment = moment.withLock({ $0 }) else {
+            throw StoreError(.closed, "the snapshot is closed; take another")
+        }
+        return moment
+    }
+}

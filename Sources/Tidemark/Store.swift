@@ -1,0 +1,166 @@
+/// An embedded, versioned, log-structured key-value store: a directory of datasets.
+///
+/// One process opens a store for writing, and any number of its threads use it. Other processes
+/// may open it read-only at the same time. A call returns when what it did is as durable as was
+/// asked (``Durability``).
+///
+///     let store = try Store.open(at: "/var/lib/notes")
+///     let notes = try store.dataset("notes")
+///     try notes.put("buy milk", for: "monday")
+///     print(try notes.text("monday") ?? "nothing")
+///     try store.close()
+///
+/// Not for values above 256 MiB, and not for several writing processes.
+public final class Store: Sendable {
+    let engine: Engine
+
+    private init(_ engine: Engine) {
+        self.engine = engine
+    }
+
+    /// Opens a store, or creates one in a missing or empty directory if the options allow it.
+    ///
+    /// Costs the replay of the log that was not yet sealed: at most three segments.
+    ///
+    /// - Throws: `locked` naming the process that writes the store; `notAStore`, `formatTooNew`,
+    ///   `corruption` with file and offset, `invalidArgument` naming an option and its range,
+    ///   `diskFull`, `inputOutput`.
+    public static func open(
+        at path: String, options: StoreOptions = StoreOptions()
+    ) throws(StoreError) -> Store {
+        try open(at: path, options: options, storage: SystemStorage())
+    }
+
+    /// The same behind any make of the door to the operating system.
+    package static func open(
+        at path: String, options: StoreOptions, storage: any Storage
+    ) throws(StoreError) -> Store {
+        Store(try Engine.open(at: path, options: options, storage: storage))
+    }
+
+    deinit {
+        // The safety net: whoever must know of a failure calls `close`.
+        try? engine.close()
+    }
+
+    /// Makes everything durable, stops the background work and gives up the lock. Later calls on
+    /// the store throw `closed`; closing twice is fine. Cursors and snapshots that are open go on
+    /// reading what they see.
+    ///
+    /// - Throws: what the last sync failed with.
+    public func close() throws(StoreError) {
+        try engine.close()
+    }
+
+    /// The directory.
+    public var path: String { engine.path }
+
+    public var options: StoreOptions { engine.options }
+
+    /// The name under which this store writes.
+    public var replicaID: ReplicaID { engine.monitor.withLock { engine.replicaID } }
+
+    // MARK: - Datasets
+
+    /// Opens a dataset, creating it if there is none of that name.
+    ///
+    /// - Parameter name: 1...128 of the characters `a-z A-Z 0-9 _ . : -`.
+    /// - Throws: `invalidArgument`; `readOnly` if it would have to be created.
+    public func dataset(_ name: String) throws(StoreError) -> Dataset {
+        Dataset(try engine.openDataset(name), in: self)
+    }
+
+    /// Opens a dataset; nil if there is none of that name.
+    /// - Throws: `invalidArgument` for a name that none can have.
+    public func existingDataset(_ name: String) throws(StoreError) -> Dataset? {
+        try DatasetName.check(name)
+        return try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            guard let state = engine.state(named: name), state.isVisible else { return nil }
+            return Dataset(state, in: self)
+        }
+    }
+
+    /// All datasets in the order of their names.
+    public func datasets() throws(StoreError) -> [Dataset] {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return engine.states.values.filter(\.isVisible).sorted { $0.name < $1.name }
+                .map { Dataset($0, in: self) }
+        }
+    }
+
+    /// Deletes a dataset with all its records, at once and durably. One of the same name may be
+    /// made again; its sync count goes on from where it was. False if there was none.
+    @discardableResult
+    public func deleteDataset(_ name: String) throws(StoreError) -> Bool {
+        try engine.deleteDataset(name)
+    }
+
+    // MARK: - Batches, snapshots, maintenance
+
+    /// Applies a batch: all of its writes or, after a crash, none.
+    ///
+    /// - Throws: `versionMismatch` if any condition in it does not hold; `invalidArgument` if it
+    ///   is larger than ``Limits/batchBytesMax`` or any write in it is out of bounds. Then
+    ///   nothing was written.
+    public func write(
+        _ batch: WriteBatch, durability: Durability? = nil
+    ) throws(StoreError) {
+        let writes = batch.writes
+        guard !writes.isEmpty else { return }
+        for write in writes where write.dataset.engine !== engine {
+            throw StoreError(
+                .invalidArgument,
+                "the dataset \(write.dataset.name) in the batch is of another store")
+        }
+        _ = try engine.commit(writes.count, durability: durability) {
+            (index, body) throws(StoreError) in
+            let write = writes[index]
+            try write.key.withBytes { (key) throws(StoreError) in
+                try write.bytes.withBytes { (value) throws(StoreError) in
+                    try body(
+                        StagedWrite(
+                            state: write.dataset.state, kind: write.kind, key: key,
+                            value: value, expected: write.expected))
+                }
+            }
+        }
+        for name in Set(writes.map(\.dataset.name)) {
+            engine.waiters.wakeAll(for: name)
+        }
+    }
+
+    /// One moment of all datasets. O(1).
+    public func snapshot() throws(StoreError) -> Snapshot {
+        try Snapshot(engine)
+    }
+
+    /// Makes everything acknowledged so far survive the loss of power.
+    /// - Throws: `writerStopped` after a failure; a failed sync is final.
+    public func sync() throws(StoreError) {
+        try engine.syncWithMark(isMarkDurable: false)
+    }
+
+    /// Seals the active segment and merges all segments into one, dropping what retention does
+    /// not need. Reads and writes go on meanwhile. O(bytes in the store).
+    public func compact() throws(StoreError) {
+        try engine.compactAll()
+    }
+}
+
+extension WriteBatch.Write {
+    var kind: EntryKind {
+        switch change {
+        case .put: .put
+        case .delete: .delete
+        }
+    }
+
+    var bytes: [UInt8] {
+        switch change {
+        case .put(let value): value
+        case .delete: []
+        }
+    }
+}
