@@ -258,11 +258,13 @@ extension Engine {
     /// A log with room for the block: the prepared one, or one made now.
     private func nextLog(payloadBytes: Int) throws(StoreError) -> LogSegment {
         let needed = payloadBytes + Self.logOverhead
-        if let prepared = preparedLog, prepared.capacity >= needed,
-            prepared.number > active?.log.number ?? 0
-        {
+        if let prepared = preparedLog {
             preparedLog = nil
-            return prepared
+            if prepared.capacity >= needed, prepared.number > active?.log.number ?? 0 {
+                return prepared
+            }
+            // Too small for this block, and too old for any later one.
+            try storage.remove(prepared.path)
         }
         return try makeLog(capacity: max(options.segmentBytes, needed), isPrepared: false)
     }

@@ -26,6 +26,9 @@ extension Engine {
         let engine = try load(path, options, storage, lock)
         if engine.active == nil { try engine.beginFirstLog() }
         try engine.removeLeftovers()
+        // What came back from the logs may never have been durable, and what is done next builds
+        // on it: records of a dataset whose deletion came back may go.
+        if engine.visibleSequence.load(ordering: .acquiring) > 1 { try engine.syncAll() }
         engine.startThreads()
         return engine
     }
@@ -54,9 +57,7 @@ extension Engine {
                 return try load(path, options, storage, nil)
             } catch {
                 attempts -= 1
-                let isMissing = error.code == .notAStore && error.location?.path != path
-                    && error.location?.path != "\(path)/\(Manifest.fileName)"
-                guard isMissing || error.code == .corruption, attempts > 0 else { throw error }
+                guard error.code == .corruption, attempts > 0 else { throw error }
             }
         }
     }
@@ -77,10 +78,15 @@ extension Engine {
             lock: lock)
         var segments: [SealedSegment] = []
         for entry in manifest.segments {
-            let name = FileName.sealed(entry.number)
-            let segment = try SealedSegment(
-                number: entry.number, path: engine.filePath(name), storage: storage,
-                cache: cache)
+            let file = engine.filePath(FileName.sealed(entry.number))
+            let segment: SealedSegment
+            do {
+                segment = try SealedSegment(
+                    number: entry.number, path: file, storage: storage, cache: cache)
+            } catch where error.code == .notAStore {
+                throw Malformed("a segment that the manifest names is missing or no segment")
+                    .error(in: file, at: nil)
+            }
             guard segment.fileSize == entry.fileSize else {
                 throw Malformed(
                     "the segment has \(segment.fileSize) bytes where the manifest says "

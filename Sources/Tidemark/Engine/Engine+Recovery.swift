@@ -22,15 +22,19 @@ extension Engine {
         var previous: Memtable?
         var isCut = false
         for number in numbers {
-            let log = try LogSegment(
-                opening: filePath(FileName.log(number)), number: number,
-                isReadOnly: options.isReadOnly, storage: storage)
-            guard !isCut else {
-                try checkNothingDurable(in: log)
-                continue
+            let log: LogSegment
+            do {
+                log = try LogSegment(
+                    opening: filePath(FileName.log(number)), number: number,
+                    isReadOnly: options.isReadOnly, storage: storage)
+            } catch where error.code == .notAStore {
+                throw Malformed("a log went away while the store was opened")
+                    .error(in: filePath(FileName.log(number)), at: nil)
             }
-            guard try isBegun(log, after: previous?.log.number) else {
+            guard let header = try header(of: log) else { continue }
+            guard !isCut, follows(log, header, on: previous) else {
                 isCut = true
+                try checkNothingDurable(in: log)
                 continue
             }
             // A log begins only when the one before it has ended.
@@ -51,28 +55,31 @@ extension Engine {
         visibleSequence.store(sequence, ordering: .releasing)
     }
 
-    /// Whether a log has a header. One that was prepared and not used has none; nor has one whose
-    /// first page was lost before it was ever durable.
-    private func isBegun(_ log: LogSegment, after previous: UInt64?) throws(StoreError) -> Bool {
+    /// The header of a log. nil if it was prepared and never begun, or lost its first page before
+    /// that was ever durable; then it holds nothing.
+    private func header(of log: LogSegment) throws(StoreError) -> FileHeader? {
         let head = unsafe ByteView(
             base: log.bytes.base, count: min(log.capacity, FileHeader.byteCount))
-        let isEmpty = head.array.allSatisfy { $0 == 0 }
-        guard !isEmpty else {
-            try checkNothingDurable(in: log)
-            return false
-        }
-        let header: FileHeader
         do {
-            header = try FileHeader(
+            return try FileHeader(
                 head, expecting: .log, segment: log.number, path: log.path)
-        } catch where error.code == .corruption && !provesDurable(log) {
-            return false
+        } catch where error.code == .corruption || error.code == .notAStore {
+            guard !provesDurable(log) else {
+                throw Malformed("the header of a log with durable blocks is damaged")
+                    .error(in: log.path, at: 0)
+            }
+            return nil
         }
-        guard previous == nil || header.previousLog == previous else {
-            throw Malformed("the log before this one, \(header.previousLog), is missing")
-                .error(in: log.path, at: 32)
+    }
+
+    /// Whether a log is the one that comes next.
+    private func follows(
+        _ log: LogSegment, _ header: FileHeader, on previous: Memtable?
+    ) -> Bool {
+        guard let previous else {
+            return manifest.oldestLog == 0 || log.number == manifest.oldestLog
         }
-        return true
+        return header.previousLog == previous.log.number
     }
 
     /// Whether any block of the log was written when an earlier one was known to be durable.

@@ -77,6 +77,7 @@ extension Engine {
             }
             previous = version
             if case .resolve = write.content {
+                bytes += LogBlockWriter.definitionBytesMax(version.vector)
                 bytes += 2 * LogBlockWriter.definitionBytesMax(state.vector)
                 bytes += LogBlockWriter.definitionBytesMax(
                     write.expected?.vector ?? VersionVector())

@@ -33,7 +33,7 @@ struct ScanSteps {
                     try cursor.seek(EntryPosition(before: key, in: dataset))
                 }
             } else {
-                try cursor.seek(EntryPosition(before: .empty, in: dataset + 1))
+                try cursor.seek(EntryPosition(before: .empty, in: dataset &+ 1))
             }
         }
     }

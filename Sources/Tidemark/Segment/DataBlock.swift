@@ -62,18 +62,22 @@ struct DataBlockView {
 
     /// Checks the whole block: offsets rising and dense, every entry decodable and in its order,
     /// every number known to the tables. O(bytes), once for each time a block is loaded.
-    init(checking block: Block, tables: VersionTables) throws(Malformed) {
+    ///
+    /// - Parameter isIndex: an index may be empty; a data block never is.
+    init(
+        checking block: Block, tables: VersionTables, isIndex: Bool = false
+    ) throws(Malformed) {
         let bytes = block.bytes
         guard bytes.count >= 4 else { throw Malformed("a block of entries is too short") }
         var tail = ByteReader(unsafe ByteView(base: bytes.base + (bytes.count - 4), count: 4))
         let count = Int(try tail.fixed32())
-        guard count > 0, count <= (bytes.count - 4) / 5 else {
+        guard count > 0 || isIndex, count <= (bytes.count - 4) / 5 else {
             throw Malformed("a block has an impossible number of entries")
         }
         self.block = block
         self.count = count
         entriesEnd = bytes.count - 4 - 4 * count
-        guard entriesEnd > 0 else { throw Malformed("a block has no room for its entries") }
+        guard entriesEnd > 0 || count == 0 else { throw Malformed("a block has no room for its entries") }
         let limits = tables.counts
         var reader = ByteReader(unsafe ByteView(base: bytes.base, count: entriesEnd))
         var previous: Entry?

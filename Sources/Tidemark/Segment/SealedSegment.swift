@@ -77,7 +77,7 @@ final class SealedSegment: Sendable {
         }
         let placeholder = VersionTables.placeholder
         let index = try decode(footer.dataIndex, .dataIndex) { (block) throws(Malformed) in
-            try DataBlockView(checking: block, tables: placeholder)
+            try DataBlockView(checking: block, tables: placeholder, isIndex: true)
         }
         let handles = try decode(footer.dataIndex, .dataIndex) { (_) throws(Malformed) in
             try self.dataHandles(in: index)
