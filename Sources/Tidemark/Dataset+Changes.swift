@@ -21,7 +21,7 @@ extension Dataset {
     }
 
     /// The same, and then what changes from now on, until the task is cancelled or the store is
-    /// closed. A slow consumer costs nothing: what changes twice meanwhile is given once.
+    /// closed. What changes twice while the consumer is busy is given once.
     public func liveChanges(since syncCount: SyncCount) -> LiveChanges {
         LiveChanges(dataset: self, since: syncCount)
     }
@@ -74,14 +74,12 @@ public struct LiveChanges: AsyncSequence, Sendable {
         Iterator(dataset: dataset, position: since)
     }
 
+    /// Holds the segments of the moment that it is giving out, and looks again when it is through.
     public struct Iterator: AsyncIteratorProtocol {
-        let dataset: Dataset
-        var position: SyncCount
-        private var page: ArraySlice<Record> = []
-
-        /// Records read at a time: bounds what a slow consumer holds in memory.
-        private static let recordsPerPage = 256
-        private static let bytesPerPage = 1 << 20
+        private let dataset: Dataset
+        /// Everything up to here has been given, or is in `pass`.
+        private var position: SyncCount
+        private var pass: RecordCursor?
 
         init(dataset: Dataset, position: SyncCount) {
             self.dataset = dataset
@@ -94,34 +92,36 @@ public struct LiveChanges: AsyncSequence, Sendable {
 
         /// The next change; nil when the task is cancelled or the store is closed.
         /// - Throws: `changesExpired` if the consumer fell so far behind that deletions it has
-        ///   not seen are forgotten, `corruption`, `inputOutput`.
+        ///   not seen are forgotten, `datasetNotFound` when the dataset is deleted, `corruption`,
+        ///   `inputOutput`.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(StoreError) -> Record? {
             while !Task.isCancelled {
-                if let record = page.popFirst() {
-                    position = record.syncCount
-                    return record
-                }
+                if let record = try pass?.next() { return record }
+                pass = nil
                 do {
-                    let next = try dataset.changesPage(
-                        since: position, recordsMax: Self.recordsPerPage,
-                        bytesMax: Self.bytesPerPage, excluding: VersionVector())
-                    page = next.records[...]
-                    if page.isEmpty { position = Swift.max(position, next.through) }
+                    let changes = try dataset.engine.changes(of: dataset.state, since: position)
+                    if changes.knowledge.syncCount > position {
+                        pass = RecordCursor(changes.steps, changes.dirtiness)
+                        position = changes.knowledge.syncCount
+                        continue
+                    }
                 } catch where error.code == .closed {
                     return nil
                 }
-                if page.isEmpty {
-                    let known = position
-                    let state = dataset.state
-                    let engine = dataset.engine
-                    await engine.waiters.wait(for: dataset.name) {
-                        engine.monitor.withLock { state.syncCount > known.rawValue }
-                    }
-                }
+                await sleepUntilChanged()
             }
             return nil
+        }
+
+        private func sleepUntilChanged() async {
+            let known = position.rawValue
+            let state = dataset.state
+            let engine = dataset.engine
+            await engine.waiters.wait(for: dataset.name) {
+                engine.monitor.withLock { state.syncCount > known }
+            }
         }
     }
 }

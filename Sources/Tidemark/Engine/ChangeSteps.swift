@@ -146,32 +146,35 @@ struct ChangeSteps {
 extension Engine {
     /// The changes of a dataset since a count, with the knowledge of the same moment.
     ///
-    /// - Parameter includingHidden: whether to give what a deleted dataset still holds: the
-    ///   tombstones that its deletion had not seen.
+    /// - Parameter isExchange: whether they are for a peer. A peer is also given what a deleted
+    ///   dataset still holds, the tombstones that its deletion had not seen; and no deletion that
+    ///   it lacks can be forgotten, since of a dataset with peers none ever is.
     /// - Throws: `changesExpired` if tombstones after that count are gone.
     func changes(
         of state: DatasetState, since: SyncCount, at given: Moment? = nil,
-        includingHidden: Bool = false
-    ) throws(StoreError) -> (steps: ChangeSteps, dirtiness: Dirtiness, DatasetKnowledge, Moment) {
+        isExchange: Bool = false
+    ) throws(StoreError) -> (
+        steps: ChangeSteps, dirtiness: Dirtiness, knowledge: DatasetKnowledge
+    ) {
         let (moment, id, tails, dirtiness, knowledge) = try monitor.withLock {
             () throws(StoreError) in
             try checkOpen()
             let moment = given ?? Moment(view: currentView, sequenceMax: sequence)
             let id =
-                includingHidden
+                isExchange
                 ? state.recordsID : state.id(atSequence: moment.sequenceMax)
-            guard id != 0 || includingHidden else { throw .datasetNotFound(state.name) }
+            guard id != 0 || isExchange else { throw .datasetNotFound(state.name) }
             let tails = moment.view.memtables.map { memtable in
                 UInt(bitPattern: unsafe memtable.tail(of: id))
             }
             return (moment, id, tails, state.dirtiness(ownIDs: ownIDs), state.knowledge)
         }
-        if since.rawValue > 0 {
+        if !isExchange, since.rawValue > 0 {
             try checkNotExpired(since, of: state, id: id, at: moment)
         }
         let steps = ChangeSteps(
             moment, dataset: id, since: since.rawValue, tails: tails)
-        return (steps, dirtiness, knowledge, moment)
+        return (steps, dirtiness, knowledge)
     }
 
     private func checkNotExpired(

@@ -26,7 +26,7 @@ extension Dataset {
     package func changesPage(
         since: SyncCount, recordsMax: Int, bytesMax: Int, excluding: VersionVector
     ) throws(StoreError) -> ChangesPage {
-        let changes = try engine.changes(of: state, since: since, includingHidden: true)
+        let changes = try engine.changes(of: state, since: since, isExchange: true)
         let cursor = RecordCursor(changes.steps, changes.dirtiness)
         var records: [Record] = []
         var bytes = 0
@@ -41,7 +41,7 @@ extension Dataset {
                     || (!records.isEmpty && bytes + size > bytesMax)
                 if isFull {
                     return ChangesPage(
-                        records: records, through: through, isLast: false, knowledge: changes.2)
+                        records: records, through: through, isLast: false, knowledge: changes.knowledge)
                 }
                 records.append(record)
                 bytes += size
@@ -49,8 +49,8 @@ extension Dataset {
             through = record.syncCount
         }
         return ChangesPage(
-            records: records, through: max(since, changes.2.syncCount), isLast: true,
-            knowledge: changes.2)
+            records: records, through: max(since, changes.knowledge.syncCount), isLast: true,
+            knowledge: changes.knowledge)
     }
 
     /// The record as it is stored, a tombstone included, also while the dataset is deleted.
