@@ -107,7 +107,7 @@ public struct LiveChanges: AsyncSequence, Sendable {
                         position = changes.knowledge.syncCount
                         continue
                     }
-                } catch where error.code == .closed {
+                } catch let error where error.code == .closed {
                     return nil
                 }
                 await sleepUntilChanged()

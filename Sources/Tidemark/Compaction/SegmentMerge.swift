@@ -27,7 +27,8 @@ struct SegmentMerge {
                 current = entry.dataset == 0 ? nil : retention(entry.dataset)
                 kept = nil
             }
-            let isSameKey = unsafe kept != nil && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+            let isSameKey =
+                unsafe kept != nil && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
             if !isSameKey {
                 key = entry.key.array
                 kept = KeyRetention(

@@ -172,7 +172,8 @@ extension Engine {
         let time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
         append(
             Entry(
-                dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0, sequence: 0,
+                dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0,
+                sequence: 0,
                 replica: numbers.replica, vector: numbers.vector, author: numbers.author,
                 counter: dot.counter, time: time.rawValue),
             of: state, to: &block, memtable: memtable)

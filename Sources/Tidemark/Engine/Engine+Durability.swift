@@ -34,7 +34,8 @@ extension Engine {
         try syncAll()
         let isMarkDue = try monitor.withLock { () throws(StoreError) in
             try checkOpen()
-            guard !options.isReadOnly, failure == nil, let log = active?.log, log.durable == log.appended, log.remainingPayload >= 0,
+            guard !options.isReadOnly, failure == nil, let log = active?.log,
+                log.durable == log.appended, log.remainingPayload >= 0,
                 !log.endsInMark, log.appended > FileHeader.byteCount
             else { return false }
             log.seal(payloadCount: 0)

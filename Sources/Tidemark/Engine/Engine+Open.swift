@@ -69,7 +69,7 @@ extension Engine {
         let manifest: Manifest
         do {
             manifest = try Manifest.read(in: path, storage: storage)
-        } catch where error.code == .notAStore {
+        } catch let error where error.code == .notAStore {
             throw .notAStore(path)
         }
         let cache = BlockCache(bytesMax: options.blockCacheBytes)
@@ -83,7 +83,7 @@ extension Engine {
             do {
                 segment = try SealedSegment(
                     number: entry.number, path: file, storage: storage, cache: cache)
-            } catch where error.code == .notAStore {
+            } catch let error where error.code == .notAStore {
                 throw Malformed("a segment that the manifest names is missing or no segment")
                     .error(in: file, at: nil)
             }
@@ -171,7 +171,9 @@ extension Engine {
     func close() throws(StoreError) {
         var result: Result<Void, StoreError> = .success(())
         let isWriter = monitor.withLock { !isClosed && !options.isReadOnly && failure == nil }
-        if isWriter { result = Result { () throws(StoreError) in try syncWithMark(isMarkDurable: true) } }
+        if isWriter {
+            result = Result { () throws(StoreError) in try syncWithMark(isMarkDurable: true) }
+        }
         let threads = monitor.withLock {
             isClosed = true
             refusesReaders.store(true, ordering: .releasing)

@@ -27,7 +27,7 @@ extension Engine {
                 log = try LogSegment(
                     opening: filePath(FileName.log(number)), number: number,
                     isReadOnly: options.isReadOnly, storage: storage)
-            } catch where error.code == .notAStore {
+            } catch let error where error.code == .notAStore {
                 throw Malformed("a log went away while the store was opened")
                     .error(in: filePath(FileName.log(number)), at: nil)
             }
@@ -63,7 +63,7 @@ extension Engine {
         do {
             return try FileHeader(
                 head, expecting: .log, segment: log.number, path: log.path)
-        } catch where error.code == .corruption || error.code == .notAStore {
+        } catch let error where error.code == .corruption || error.code == .notAStore {
             guard !provesDurable(log) else {
                 throw Malformed("the header of a log with durable blocks is damaged")
                     .error(in: log.path, at: 0)

@@ -84,7 +84,8 @@ extension Engine {
             }
         }
         bytes += 64 + Limits.datasetNameBytesMax + 32 * (batch.seen?.count ?? 0)
-        bytes += 128 + Limits.datasetNameBytesMax
+        bytes +=
+            128 + Limits.datasetNameBytesMax
             + 32 * (batch.checkpoint?.1.vector.count ?? 0)
         if let lifecycle = batch.lifecycle {
             bytes += 32 * lifecycle.wiped.count
@@ -225,8 +226,9 @@ extension Engine {
         let joined = state.lifecycle.joined(with: lifecycle)
         guard joined != state.lifecycle else { return 0 }
         return try survivors(of: state, joined).reduce(0) { sum, record in
-            sum + LogBlockWriter.byteCountMax(
-                key: record.key.count, value: record.value?.count ?? 0)
+            sum
+                + LogBlockWriter.byteCountMax(
+                    key: record.key.count, value: record.value?.count ?? 0)
                 + LogBlockWriter.definitionBytesMax(record.version.vector)
         }
     }

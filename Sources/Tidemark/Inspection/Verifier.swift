@@ -74,7 +74,7 @@ struct Verifier {
             let manifest = try Manifest.read(in: directory, storage: storage)
             report.blocksChecked += 1
             return manifest
-        } catch where error.code == .corruption || error.code == .inputOutput {
+        } catch let error where error.code == .corruption || error.code == .inputOutput {
             note(error)
             return nil
         }

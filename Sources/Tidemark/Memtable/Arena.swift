@@ -12,9 +12,7 @@ final class Arena {
     }
 
     deinit {
-        for unsafe chunk in unsafe chunks {
-            unsafe chunk.deallocate()
-        }
+        unsafe chunks.forEach { unsafe $0.deallocate() }
     }
 
     /// Uninitialised memory, aligned to 8 bytes, valid as long as the arena.

@@ -41,10 +41,11 @@ final class Memtable: @unchecked Sendable {
     func insert(_ entry: Entry) {
         let prefix = entry.key.prefix
         let position = entry.position
-        var previous: (
-            NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?,
-            NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?
-        ) = (nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil)
+        var previous:
+            (
+                NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?,
+                NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?, NodePointer?
+            ) = (nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil)
         unsafe withUnsafeMutableBytes(of: &previous) { bytes in
             let path = unsafe bytes.assumingMemoryBound(to: NodePointer?.self)
             unsafe findPath(to: position, prefix: prefix, into: path.baseAddress!)

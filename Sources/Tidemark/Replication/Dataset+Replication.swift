@@ -41,7 +41,8 @@ extension Dataset {
                     || (!records.isEmpty && bytes + size > bytesMax)
                 if isFull {
                     return ChangesPage(
-                        records: records, through: through, isLast: false, knowledge: changes.knowledge)
+                        records: records, through: through, isLast: false,
+                        knowledge: changes.knowledge)
                 }
                 records.append(record)
                 bytes += size

@@ -77,7 +77,9 @@ struct DataBlockView {
         self.block = block
         self.count = count
         entriesEnd = bytes.count - 4 - 4 * count
-        guard entriesEnd > 0 || count == 0 else { throw Malformed("a block has no room for its entries") }
+        guard entriesEnd > 0 || count == 0 else {
+            throw Malformed("a block has no room for its entries")
+        }
         let limits = tables.counts
         var reader = ByteReader(unsafe ByteView(base: bytes.base, count: entriesEnd))
         var previous: Entry?

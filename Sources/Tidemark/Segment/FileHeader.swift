@@ -55,7 +55,8 @@ struct FileHeader {
         let location = StoreError.Location(path: path, offset: 0)
         guard bytes.count >= Self.byteCount else {
             throw StoreError(
-                .corruption, "the file is shorter than its header of \(Self.byteCount) bytes; "
+                .corruption,
+                "the file is shorter than its header of \(Self.byteCount) bytes; "
                     + "restore it from a backup", location: location)
         }
         let whole = unsafe UnsafeRawBufferPointer(start: bytes.base, count: 56)
@@ -77,7 +78,8 @@ struct FileHeader {
             }
             guard isWhole else {
                 throw StoreError(
-                    .corruption, "the checksum of the file header does not match; "
+                    .corruption,
+                    "the checksum of the file header does not match; "
                         + "restore the file from a backup", location: location)
             }
             guard version <= Self.formatVersion else {

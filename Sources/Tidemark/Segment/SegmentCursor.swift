@@ -60,7 +60,8 @@ struct SegmentCursor {
             block = nil
             return
         }
-        block = try isCaching
+        block =
+            try isCaching
             ? segment.dataBlock(number, parts) : segment.uncachedDataBlock(number, parts)
     }
 }

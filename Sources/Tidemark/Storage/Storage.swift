@@ -1,41 +1,64 @@
 /// The one door to the operating system: files, directories, the clock, randomness.
-/// Everything the store does to the outside goes through it, so that tests can put a simulated disk and clock behind it.
+///
+/// Everything that the store does to the outside goes through it, so that tests can put a
+/// simulated disk and clock behind it.
 package protocol Storage: Sendable {
+    /// Fine if it is there already.
     func createDirectory(_ path: String) throws(StoreError)
+
     /// Names within, without "." and "..", in any order.
     func listDirectory(_ path: String) throws(StoreError) -> [String]
+
+    /// - Throws: `notAStore` if there is no such file.
     func openFile(_ path: String, _ mode: FileMode) throws(StoreError) -> any StorageFile
-    /// Atomically replaces what is at the target.
+
+    /// Atomically takes the place of what is at the target.
     func rename(_ source: String, to target: String) throws(StoreError)
+
+    /// Fine if it is gone already.
     func remove(_ path: String) throws(StoreError)
+
     /// Makes creations, renames and removals within durable.
     func syncDirectory(_ path: String) throws(StoreError)
-    /// Takes the exclusive lock held in that file until the result is let go; `locked` names the holder's process id.
+
+    /// Takes the exclusive lock that the file stands for, until the result is let go.
+    /// - Throws: `locked` naming the holder's process id.
     func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable
-    /// Wall clock, milliseconds since 1970-01-01 UTC.
+
+    /// Milliseconds since 1970-01-01 UTC.
     func wallClockMilliseconds() -> UInt64
+
     func randomUInt64() -> UInt64
 }
 
 package enum FileMode: Sendable {
     case read
-    /// Creates a new file, or truncates one that is there; readable and writable.
+    /// Creates a new file, or empties one that is there; for reading and writing.
     case create
     case readWrite
 }
 
+/// An open file; closed when the object is let go.
 package protocol StorageFile: AnyObject, Sendable {
     var path: String { get }
+
     func size() throws(StoreError) -> UInt64
-    /// Fills the whole buffer; `corruption` if the file ends before.
+
+    /// Fills the whole buffer.
+    /// - Throws: `corruption` if the file ends before.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(StoreError)
+
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(StoreError)
-    /// Data and size durable on disk when it returns.
+
+    /// Data and size are durable when it returns.
     func sync() throws(StoreError)
+
     func truncate(to size: UInt64) throws(StoreError)
-    /// Reserves the space up to `size`, reading as zeros, so that a full disk is an error now, and maps it shared and writable.
-    /// The mapping lives as long as the file object.
+
+    /// Reserves the space up to the size, which reads as zeros, so that a full disk is an error
+    /// now, and maps it shared and writable. The mapping lives as long as the file object.
     func map(size: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer
+
     /// Makes a range of the mapping durable.
     func syncMapping(offset: Int, count: Int) throws(StoreError)
 }

@@ -59,7 +59,8 @@ struct ByteView {
         }
         var number: UInt64 = 0
         for index in 0..<count {
-            number |= unsafe UInt64(base.load(fromByteOffset: index, as: UInt8.self))
+            number |=
+                unsafe UInt64(base.load(fromByteOffset: index, as: UInt8.self))
                 << UInt64(56 - 8 * index)
         }
         return number

@@ -29,7 +29,8 @@ struct CalendarTime {
         let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
         let hours = padded(seconds / 3_600, 2)
         let minutes = padded(seconds / 60 % 60, 2)
-        return "\(date)T\(hours):\(minutes):\(padded(seconds % 60, 2)).\(padded(millisecondOfDay % 1_000, 3))Z"
+        let fraction = padded(millisecondOfDay % 1_000, 3)
+        return "\(date)T\(hours):\(minutes):\(padded(seconds % 60, 2)).\(fraction)Z"
     }
 
     private func padded(_ number: UInt64, _ width: Int) -> String {
