@@ -60,10 +60,10 @@ final class DatasetState: @unchecked Sendable {
         if vector.covers(outstanding) { outstanding = VersionVector() }
     }
 
-    /// Notes a record that was applied as it came. What it had seen counts as a whole: a version
-    /// that won over another by time has superseded it without being its descendant.
-    func noteAdopted(_ version: Version) {
-        if !vector.covers(version.vector) { outstanding.formUnion(version.vector) }
+    /// Notes what a record that was applied had seen. It counts as a whole, not by its dot alone:
+    /// a version that won over another by time has superseded it without being its descendant.
+    func noteApplied(_ seen: VersionVector) {
+        if !vector.covers(seen) { outstanding.formUnion(seen) }
     }
 
     /// After a deletion nothing is left of what an unfinished exchange had brought, and the wipe
@@ -92,8 +92,8 @@ final class DatasetState: @unchecked Sendable {
 
     // MARK: - As bytes, in the store's own records
 
-    /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, then the peers with their
-    /// checkpoints in the order of their ids.
+    /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, then the
+    /// peers with their checkpoints in the order of their ids.
     func encoded() -> [UInt8] {
         var writer = ByteWriter()
         writer.append(varint: UInt64(recordsID))

@@ -181,7 +181,7 @@ extension Engine {
         state.syncCount = max(state.syncCount, entry.syncCount)
         let version = memtable.tables.version(of: entry)
         if version.dot.replica == replicaID { state.vector.insert(version.dot) }
-        state.noteAdopted(version)
+        state.noteApplied(version.vector)
         clock.see(HybridTime(rawValue: entry.time))
         touched.insert(state.name)
     }

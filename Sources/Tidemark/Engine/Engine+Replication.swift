@@ -118,7 +118,7 @@ extension Engine {
             // The dataset may have been deleted since the versions were compared.
             guard !state.lifecycle.wiped.contains(version.dot) else { return }
             let tables = memtable.tables
-            state.noteAdopted(version)
+            state.noteApplied(version.vector)
             clock.see(version.time)
             append(
                 Entry(
@@ -131,6 +131,7 @@ extension Engine {
         case .resolve(_, let seen):
             clock.see(seen.time)
             let both = seen.vector.union(write.expected?.vector ?? VersionVector())
+            state.noteApplied(both)
             _ = appendLocal(
                 state, kind: kind, key: key, value: value, seen: both, to: &block,
                 memtable: memtable)

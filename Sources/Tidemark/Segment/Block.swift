@@ -10,12 +10,8 @@ final class Block: @unchecked Sendable {
         count: Int, fill: (UnsafeMutableRawBufferPointer) throws(StoreError) -> Void
     ) throws(StoreError) {
         unsafe memory = .allocate(byteCount: count, alignment: 16)
-        do {
-            try unsafe fill(memory)
-        } catch {
-            unsafe memory.deallocate()
-            throw error
-        }
+        // If it throws, the object is complete already and `deinit` gives the memory back.
+        try unsafe fill(memory)
     }
 
     deinit {
