@@ -26,7 +26,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         if let mapping = unsafe mapping {
             unsafe munmap(mapping.baseAddress!, mapping.count)
         }
-        close(descriptor)
+        if descriptor >= 0 { close(descriptor) }
     }
 
     func size() throws(StoreError) -> UInt64 {

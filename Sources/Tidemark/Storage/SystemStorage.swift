@@ -55,7 +55,7 @@ package struct SystemStorage: Storage {
     }
 
     package func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        try SystemLock(path: path)
+        try SystemLock.take(path)
     }
 
     package func wallClockMilliseconds() -> UInt64 {
@@ -76,38 +76,45 @@ package struct SystemStorage: Storage {
 private final class SystemLock: Sendable {
     private let descriptor: Int32
 
-    init(path: String) throws(StoreError) {
-        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw .system("cannot open the lock file", path: path) }
-        var text = [UInt8](repeating: 0, count: 32)
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let failure = errno
-            let count = unsafe pread(descriptor, &text, text.count, 0)
-            close(descriptor)
-            guard failure == EWOULDBLOCK else {
-                errno = failure
-                throw .system("cannot lock", path: path)
-            }
-            let holder = String(decoding: text.prefix(max(0, count)), as: UTF8.self)
-            throw StoreError(
-                .locked,
-                "the store is being written by process \(holder.isEmpty ? "unknown" : holder); "
-                    + "close it there, or open read-only",
-                location: StoreError.Location(path: path))
-        }
-        text = Array(String(getpid()).utf8)
-        guard ftruncate(descriptor, 0) == 0,
-            unsafe pwrite(descriptor, text, text.count, 0) == text.count
-        else {
-            close(descriptor)
-            throw .system("cannot write the process id", path: path)
-        }
+    private init(descriptor: Int32) {
+        self.descriptor = descriptor
     }
 
     deinit {
         // Closing the last descriptor of the open file gives up the lock.
         ftruncate(descriptor, 0)
         close(descriptor)
+    }
+
+    static func take(_ path: String) throws(StoreError) -> SystemLock {
+        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw .system("cannot open the lock file", path: path) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let failure = errno
+            let holder = holder(descriptor)
+            close(descriptor)
+            guard failure == EWOULDBLOCK else {
+                errno = failure
+                throw .system("cannot lock", path: path)
+            }
+            throw StoreError(
+                .locked,
+                "the store is being written by process \(holder); close it there, or open "
+                    + "read-only",
+                location: StoreError.Location(path: path))
+        }
+        let lock = SystemLock(descriptor: descriptor)
+        let text = Array(String(getpid()).utf8)
+        guard ftruncate(descriptor, 0) == 0,
+            unsafe pwrite(descriptor, text, text.count, 0) == text.count
+        else { throw .system("cannot write the process id", path: path) }
+        return lock
+    }
+
+    private static func holder(_ descriptor: Int32) -> String {
+        var text = [UInt8](repeating: 0, count: 32)
+        let count = unsafe pread(descriptor, &text, text.count, 0)
+        return count > 0 ? String(decoding: text.prefix(count), as: UTF8.self) : "unknown"
     }
 }
 
