@@ -14,14 +14,26 @@ final class SealedSegment: Sendable {
     private let cache: BlockCache
     private let parts = Mutex<Parts?>(nil)
 
-    /// What is read once and held.
-    struct Parts: Sendable {
+    /// What is read once and held. A class, so that a reader takes one reference to all of it.
+    final class Parts: Sendable {
         let filter: KeyFilter
         let tables: VersionTables
         let index: DataBlockView
         let handles: [BlockHandle]
         let changes: [ChangeBlock]
         let datasets: SegmentDatasets
+
+        init(
+            filter: KeyFilter, tables: VersionTables, index: DataBlockView,
+            handles: [BlockHandle], changes: [ChangeBlock], datasets: SegmentDatasets
+        ) {
+            self.filter = filter
+            self.tables = tables
+            self.index = index
+            self.handles = handles
+            self.changes = changes
+            self.datasets = datasets
+        }
     }
 
     /// One block of the change index, and the first change in it.
