@@ -156,7 +156,7 @@ extension Engine {
     ) throws(StoreError) -> (
         steps: ChangeSteps, dirtiness: Dirtiness, knowledge: DatasetKnowledge
     ) {
-        let (moment, id, tails, dirtiness, knowledge) = try monitor.withLock {
+        let (moment, id, tails, dirtiness, knowledge, expired) = try monitor.withLock {
             () throws(StoreError) in
             try checkOpen()
             let moment = given ?? Moment(view: currentView, sequenceMax: sequence)
@@ -167,10 +167,13 @@ extension Engine {
             let tails = moment.view.memtables.map { memtable in
                 UInt(bitPattern: unsafe memtable.tail(of: id))
             }
-            return (moment, id, tails, state.dirtiness(ownIDs: ownIDs), state.knowledge)
+            return (
+                moment, id, tails, state.dirtiness(ownIDs: ownIDs), state.knowledge,
+                state.expiredThrough
+            )
         }
         if !isExchange, since.rawValue > 0 {
-            try checkNotExpired(since, of: state, id: id, at: moment)
+            try checkNotExpired(since, of: state, id: id, at: moment, expiredThrough: expired)
         }
         let steps = ChangeSteps(
             moment, dataset: id, since: since.rawValue, tails: tails)
@@ -178,17 +181,19 @@ extension Engine {
     }
 
     private func checkNotExpired(
-        _ since: SyncCount, of state: DatasetState, id: DatasetID, at moment: Moment
+        _ since: SyncCount, of state: DatasetState, id: DatasetID, at moment: Moment,
+        expiredThrough: UInt64
     ) throws(StoreError) {
+        var through = expiredThrough
         for segment in moment.view.segments {
-            let row = try segment.loadedParts().datasets.rows[id]
-            guard since.rawValue >= row?.collectedThrough ?? 0 else {
-                throw StoreError(
-                    .changesExpired,
-                    "changes of \(state.name) since \(since) can no longer be told: deletions up "
-                        + "to \(row?.collectedThrough ?? 0) are forgotten. Read the whole "
-                        + "dataset, then go on from its present sync count")
-            }
+            through = max(
+                through, try segment.loadedParts().datasets.rows[id]?.collectedThrough ?? 0)
         }
+        guard since.rawValue < through else { return }
+        throw StoreError(
+            .changesExpired,
+            "changes of \(state.name) since \(since) can no longer be told: deletions up to "
+                + "\(through) are forgotten. Read the whole dataset, then go on from its present "
+                + "sync count")
     }
 }

@@ -17,6 +17,9 @@ final class DatasetState: @unchecked Sendable {
     /// not ended. Until it has, a local write looks at the record it replaces.
     var outstanding = VersionVector()
     var syncCount: UInt64 = 0
+    /// The sync count when records were last wiped: of changes since an earlier one nobody can be
+    /// told, because nothing is left that says which records went.
+    private(set) var expiredThrough: UInt64 = 0
     var peers: [ReplicaID: PeerCheckpoint] = [:]
     /// Ids it had before this one, with the last sequence at which each was current.
     var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
@@ -44,6 +47,7 @@ final class DatasetState: @unchecked Sendable {
     /// - Parameter lastSequence: of the last commit before the change.
     func place(records newID: DatasetID, isVisible: Bool, lastSequence: UInt64) {
         let newVisibleID = isVisible ? newID : 0
+        if recordsID != 0, recordsID != newID { expiredThrough = syncCount }
         recordsID = newID
         numbers = nil
         if visibleID != newVisibleID {
@@ -92,8 +96,8 @@ final class DatasetState: @unchecked Sendable {
 
     // MARK: - As bytes, in the store's own records
 
-    /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, then the
-    /// peers with their checkpoints in the order of their ids.
+    /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, varint
+    /// expired through, then the peers with their checkpoints in the order of their ids.
     func encoded() -> [UInt8] {
         var writer = ByteWriter()
         writer.append(varint: UInt64(recordsID))
@@ -102,6 +106,7 @@ final class DatasetState: @unchecked Sendable {
         writer.append(vector)
         writer.append(outstanding)
         writer.append(varint: syncCount)
+        writer.append(varint: expiredThrough)
         writer.append(varint: peers.count)
         for (peer, checkpoint) in peers.sorted(by: { $0.key < $1.key }) {
             writer.append(peer)
@@ -119,6 +124,7 @@ final class DatasetState: @unchecked Sendable {
         vector = try reader.vector()
         outstanding = try reader.vector()
         syncCount = try reader.varint()
+        expiredThrough = try reader.varint()
         for _ in 0..<(try reader.count(eachAtLeast: 19)) {
             let peer = try reader.replicaID()
             peers[peer] = try reader.checkpoint()

@@ -245,8 +245,9 @@ extension Engine {
         let next = Memtable(log: log)
         log.begin(
             header: FileHeader(
-                kind: .log, segment: log.number, madeAt: storage.wallClockMilliseconds(),
-                previousLog: old.log.number))
+                kind: .log, segment: log.number, tag: manifest.tag,
+                madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
+                capacity: UInt64(log.capacity)))
         unsyncedLogs.append(old.log)
         sealQueue.append(sealJob(for: old, nextLog: log.number))
         active = next

@@ -95,7 +95,8 @@ extension Engine {
         let reachesOldest = run.last === currentView.segments.last
         let number = monitor.withLock { takeNumber() }
         let path = filePath(FileName.sealed(number))
-        let writer = try SegmentWriter(number: number, path: path, storage: storage)
+        let writer = try SegmentWriter(
+            number: number, path: path, tag: manifest.tag, storage: storage)
         var sources: [SourceCursor] = []
         for segment in run {
             sources.append(.segment(try SegmentCursor(segment, isCaching: false)))
@@ -114,7 +115,8 @@ extension Engine {
         }
         let size = try writer.finish()
         try storage.syncDirectory(self.path)
-        let merged = try SealedSegment(number: number, path: path, storage: storage, cache: cache)
+        let merged = try SealedSegment(
+            number: number, path: path, tag: manifest.tag, storage: storage, cache: cache)
         try replace(run, with: merged, size: size)
     }
 

@@ -77,7 +77,6 @@ extension Engine {
             undurableIDs.insert(state.recordsID)
         }
         state.lifecycle = lifecycle
-        state.see(lifecycle.wiped)
         // The commit's own entries come after this one in the sequence.
         state.place(records: id, isVisible: isVisible, lastSequence: sequence)
         if id == 0 { state.forgetUnfinishedExchanges() }

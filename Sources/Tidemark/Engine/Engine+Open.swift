@@ -20,7 +20,8 @@ extension Engine {
         lock = try storage.lock("\(path)/LOCK")
         if try !storage.listDirectory(path).contains(Manifest.fileName) {
             let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-            try Manifest(replicaID: id).write(in: path, storage: storage)
+            try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
+                in: path, storage: storage)
             try storage.syncDirectory(parent(of: path))
         }
         let engine = try load(path, options, storage, lock)
@@ -37,8 +38,10 @@ extension Engine {
         let log = try makeLog(capacity: options.segmentBytes, isPrepared: false)
         log.begin(
             header: FileHeader(
-                kind: .log, segment: log.number, madeAt: storage.wallClockMilliseconds(),
-                previousLog: sealQueue.last?.memtable.log.number ?? 0))
+                kind: .log, segment: log.number, tag: manifest.tag,
+                madeAt: storage.wallClockMilliseconds(),
+                previousLog: sealQueue.last?.memtable.log.number ?? 0,
+                capacity: UInt64(log.capacity)))
         makeActive(Memtable(log: log))
         if sealQueue.isEmpty {
             // No older log counts any more, whether there was none or nothing of it was whole.
@@ -82,7 +85,8 @@ extension Engine {
             let segment: SealedSegment
             do {
                 segment = try SealedSegment(
-                    number: entry.number, path: file, storage: storage, cache: cache)
+                    number: entry.number, path: file, tag: manifest.tag, storage: storage,
+                    cache: cache)
             } catch let error where error.code == .notAStore {
                 throw Malformed("a segment that the manifest names is missing or no segment")
                     .error(in: file, at: nil)

@@ -60,16 +60,24 @@ extension Engine {
     private func header(of log: LogSegment) throws(StoreError) -> FileHeader? {
         let head = unsafe ByteView(
             base: log.bytes.base, count: min(log.capacity, FileHeader.byteCount))
+        let header: FileHeader
         do {
-            return try FileHeader(
-                head, expecting: .log, segment: log.number, path: log.path)
+            header = try FileHeader(
+                head, expecting: .log, segment: log.number, tag: nil, path: log.path)
         } catch let error where error.code == .corruption || error.code == .notAStore {
-            guard !provesDurable(log) else {
-                throw Malformed("the header of a log with durable blocks is damaged")
-                    .error(in: log.path, at: 0)
-            }
+            // The oldest log was whole before the manifest named it, at least in its size.
+            let isCutShort = log.number == manifest.oldestLog && log.capacity < 1 << 20
+            guard !isCutShort, !provesDurable(log) else { throw error }
             return nil
         }
+        guard header.tag == manifest.tag else {
+            throw Malformed("the log is of another store").error(in: log.path, at: 48)
+        }
+        guard header.capacity == UInt64(log.capacity) else {
+            throw Malformed("the log has \(log.capacity) bytes, and had \(header.capacity)")
+                .error(in: log.path, at: UInt64(log.capacity))
+        }
+        return header
     }
 
     /// Whether a log is the one that comes next.
@@ -161,7 +169,6 @@ extension Engine {
         state.place(records: id, isVisible: isVisible, lastSequence: 0)
         if id == 0 { state.forgetUnfinishedExchanges() }
         state.lifecycle = lifecycle
-        state.see(lifecycle.wiped)
         clock.see(lifecycle.time)
         remember(state)
         touched.insert(name)

@@ -116,7 +116,7 @@ extension Engine {
         switch write.content {
         case .adopt(_, let version):
             // The dataset may have been deleted since the versions were compared.
-            guard !state.lifecycle.wiped.contains(version.dot) else { return }
+            guard !state.lifecycle.wiped.covers(version.vector) else { return }
             let tables = memtable.tables
             state.noteApplied(version.vector)
             clock.see(version.time)
@@ -203,7 +203,8 @@ extension Engine {
         }
     }
 
-    /// The records that a wipe does not reach: written by someone who had not seen it.
+    /// The records that a wipe does not reach. It takes only what its maker had seen: a record
+    /// that has superseded anything else, too, stays.
     private func survivors(
         of state: DatasetState, _ lifecycle: DatasetLifecycle
     ) throws(StoreError) -> [Record] {
@@ -216,7 +217,7 @@ extension Engine {
         let dirtiness = state.dirtiness(ownIDs: ownIDs)
         var records: [Record] = []
         while let record = try steps.next({ Record($0, $1, dirtiness) }) {
-            if !lifecycle.wiped.contains(record.version.dot) { records.append(record) }
+            if !lifecycle.wiped.covers(record.version.vector) { records.append(record) }
         }
         return records
     }

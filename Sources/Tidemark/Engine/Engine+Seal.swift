@@ -83,7 +83,8 @@ extension Engine {
     private func seal(_ job: SealJob) throws(StoreError) {
         let number = monitor.withLock { takeNumber() }
         let writer = try SegmentWriter(
-            number: number, path: filePath(FileName.sealed(number)), storage: storage)
+            number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
+            storage: storage)
         try addStates(of: job, to: writer)
         let older = currentView.segments
         var merge = SegmentMerge(
@@ -93,7 +94,8 @@ extension Engine {
         let size = try writer.finish()
         try storage.syncDirectory(path)
         let segment = try SealedSegment(
-            number: number, path: filePath(FileName.sealed(number)), storage: storage,
+            number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
+            storage: storage,
             cache: cache)
         try install(segment, size: size, sealing: job)
         try storage.remove(job.memtable.log.path)

@@ -49,7 +49,9 @@ extension Store {
             counted.append(try Self.count(dataset, at: snapshot))
         }
         let view = engine.currentView
-        let segments = view.memtables.map { $0.statistics } + view.segments.map { $0.statistics }
+        let written = engine.monitor.withLock { view.memtables.map(\.log.appended) }
+        let logs = zip(view.memtables, written).map { $0.statistics(written: UInt64($1)) }
+        let segments = logs + view.segments.map(\.statistics)
         return StoreStatistics(
             replicaID: replicaID, formatVersion: Int(FileHeader.formatVersion),
             datasets: counted, segments: segments,
@@ -86,7 +88,7 @@ extension Store {
 }
 
 extension Memtable {
-    fileprivate var statistics: StoreStatistics.Segment {
+    fileprivate func statistics(written: UInt64) -> StoreStatistics.Segment {
         var cursor = MemtableCursor(self)
         cursor.seek(to: EntryPosition(before: .empty, in: 0))
         var entryCount = 0
@@ -96,7 +98,6 @@ extension Memtable {
             tombstoneCount += entry.kind == .delete ? 1 : 0
             cursor.stepForward()
         }
-        let written = UInt64(log.appended)
         return StoreStatistics.Segment(
             file: FileName.log(log.number), isSealed: false, fileBytes: UInt64(log.capacity),
             entryCount: entryCount, tombstoneCount: tombstoneCount, rawBytes: written,

@@ -24,7 +24,9 @@ extension Store {
         progress: ((VerificationProgress) -> Void)? = nil
     ) throws(StoreError) -> VerificationReport {
         let view = try engine.moment().view
-        let logBytes = view.memtables.reduce(0) { $0 + UInt64($1.log.appended) }
+        let logBytes = engine.monitor.withLock {
+            view.memtables.reduce(0) { $0 + UInt64($1.log.appended) }
+        }
         let total = view.segments.reduce(logBytes) { $0 + $1.fileSize }
         var verifier = Verifier(bytesTotal: total, progress: progress)
         verifier.checkManifest(in: engine.path, storage: engine.storage)
@@ -32,7 +34,7 @@ extension Store {
             verifier.check(segment)
         }
         for memtable in view.memtables.reversed() {
-            verifier.check(memtable.log)
+            verifier.check(memtable.log, tag: engine.manifest.tag)
         }
         return verifier.report
     }

@@ -28,7 +28,8 @@ struct Verifier {
             do {
                 let file = "\(path)/\(FileName.sealed(entry.number))"
                 let segment = try SealedSegment(
-                    number: entry.number, path: file, storage: storage, cache: cache)
+                    number: entry.number, path: file, tag: manifest.tag, storage: storage,
+                    cache: cache)
                 if segment.fileSize != entry.fileSize {
                     verifier.note(
                         Malformed("the manifest says \(entry.fileSize) bytes")
@@ -47,7 +48,7 @@ struct Verifier {
                 verifier.check(
                     try LogSegment(
                         opening: "\(path)/\(name)", number: number, isReadOnly: true,
-                        storage: storage))
+                        storage: storage), tag: manifest.tag)
             } catch {
                 verifier.note(error)
             }
@@ -111,7 +112,7 @@ struct Verifier {
 
     // MARK: - Logs
 
-    mutating func check(_ log: LogSegment) {
+    mutating func check(_ log: LogSegment, tag: UInt64) {
         report.filesChecked += 1
         let head = unsafe ByteView(
             base: log.bytes.base, count: min(log.capacity, FileHeader.byteCount))
@@ -127,7 +128,7 @@ struct Verifier {
             return
         }
         noteErrors { () throws(StoreError) in
-            _ = try FileHeader(head, expecting: .log, segment: log.number, path: log.path)
+            _ = try FileHeader(head, expecting: .log, segment: log.number, tag: tag, path: log.path)
         }
         var scanner = LogScanner(log.bytes, segment: log.number)
         let tables = VersionTables()

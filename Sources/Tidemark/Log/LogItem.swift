@@ -1,5 +1,6 @@
 /// One item of a block of operations, as it is decoded. Keys and values are borrowed from the log.
 ///
+///     0               nothing more: up to seven zeros fill the block to a multiple of 8
 ///     1   replica:    16 bytes id; gets the next number of this log
 ///     2   vector:     varint count, then (varint replica number, varint counter) each; likewise
 ///     3   author:     varint length, UTF-8; likewise
@@ -42,7 +43,15 @@ struct LogItemReader {
 
     mutating func next() throws(Malformed) -> LogItem? {
         guard !reader.isAtEnd else { return nil }
-        guard let code = LogItem.Code(rawValue: try reader.byte()) else {
+        let first = try reader.byte()
+        if first == 0 {
+            let rest = try reader.view(reader.remaining)
+            guard rest.count < LogSegment.alignment - 1, rest.array.allSatisfy({ $0 == 0 }) else {
+                throw Malformed("a block of operations goes on behind its end")
+            }
+            return nil
+        }
+        guard let code = LogItem.Code(rawValue: first) else {
             throw Malformed("an operation has an unknown code")
         }
         switch code {

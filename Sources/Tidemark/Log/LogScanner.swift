@@ -28,7 +28,7 @@ struct LogScanner {
         let start = offset
         epochLast = header.epoch
         markMax = max(markMax, header.mark)
-        offset += LogSegment.rounded(BlockHeader.byteCount + Int(header.storedCount))
+        offset += BlockHeader.byteCount + Int(header.storedCount)
         if header.kind == BlockHeader.Kind.endOfLog.rawValue {
             isEnded = true
             return nil
@@ -48,7 +48,7 @@ struct LogScanner {
                 position += Self.pageByteCount
             } else if let header = block(at: position) {
                 markMax = max(markMax, header.mark)
-                position += LogSegment.rounded(BlockHeader.byteCount + Int(header.storedCount))
+                position += BlockHeader.byteCount + Int(header.storedCount)
             } else {
                 position += LogSegment.alignment
             }
@@ -77,6 +77,7 @@ struct LogScanner {
             header.kind == BlockHeader.Kind.operations.rawValue
                 || header.kind == BlockHeader.Kind.endOfLog.rawValue,
             Int(header.storedCount) <= bytes.count - position - BlockHeader.byteCount,
+            Int(header.storedCount) % LogSegment.alignment == 0,
             unsafe BlockHeader.checksum(
                 at: bytes.base + position, storedCount: Int(header.storedCount))
                 == header.checksum

@@ -65,6 +65,10 @@ final class LogSegment: @unchecked Sendable {
             for offset in stride(from: 0, to: capacity, by: 4_096) {
                 unsafe region.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
             }
+        } else {
+            // The size must be durable before anything counts on the log: one that is found
+            // shorter was cut.
+            try file.sync()
         }
     }
 
@@ -130,11 +134,16 @@ final class LogSegment: @unchecked Sendable {
         precondition(
             payloadCount <= capacity - appended - BlockHeader.byteCount,
             "a block of \(payloadCount) bytes was written past the end of its log")
+        // The zeros up to where the next block may begin belong to this one and its checksum.
+        let paddedCount = Self.rounded(payloadCount)
+        for index in payloadCount..<paddedCount {
+            unsafe payloadStart.storeBytes(of: 0, toByteOffset: index, as: UInt8.self)
+        }
         let header = BlockHeader(
-            storedCount: payloadCount, mark: UInt32(durable), segment: number, kind: kind,
+            storedCount: paddedCount, mark: UInt32(durable), segment: number, kind: kind,
             epoch: epoch)
         unsafe header.seal(at: region.baseAddress! + appended)
-        appended += Self.rounded(BlockHeader.byteCount + payloadCount)
+        appended += BlockHeader.byteCount + paddedCount
         endsInMark = payloadCount == 0
     }
 

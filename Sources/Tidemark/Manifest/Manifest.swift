@@ -12,6 +12,8 @@ struct Manifest: Hashable {
     }
 
     var replicaID: ReplicaID
+    /// In the header of every file, so that none of another store passes for one of this.
+    let tag: UInt64
     /// Ids the store had before; what it wrote under them is still its own.
     var formerReplicaIDs: [ReplicaID] = []
     /// Logs below this number are sealed; what is left of them may be removed.
@@ -48,10 +50,11 @@ struct Manifest: Hashable {
         let header = BlockHeader(
             storedCount: body.count, mark: UInt32(body.count), segment: 0, kind: .manifest)
         unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!) }
-        return FileHeader(kind: .manifest, segment: 0, madeAt: milliseconds).bytes + block
+        return FileHeader(kind: .manifest, segment: 0, tag: tag, madeAt: milliseconds).bytes + block
     }
 
-    private init(decoding bytes: ByteView) throws(Malformed) {
+    private init(decoding bytes: ByteView, tag: UInt64) throws(Malformed) {
+        self.tag = tag
         var reader = ByteReader(bytes)
         replicaID = try reader.replicaID()
         for _ in 0..<(try reader.count(eachAtLeast: 16)) {
@@ -68,8 +71,9 @@ struct Manifest: Hashable {
         guard reader.isAtEnd else { throw Malformed("the manifest is followed by more bytes") }
     }
 
-    init(replicaID: ReplicaID) {
+    init(replicaID: ReplicaID, tag: UInt64) {
         self.replicaID = replicaID
+        self.tag = tag
     }
 
     // MARK: - As a file
@@ -86,7 +90,8 @@ struct Manifest: Hashable {
         let whole = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in
             try unsafe file.read(into: memory, at: 0)
         }
-        _ = try FileHeader(whole.bytes, expecting: .manifest, segment: 0, path: path)
+        let header = try FileHeader(
+            whole.bytes, expecting: .manifest, segment: 0, tag: nil, path: path)
         let offset = UInt64(FileHeader.byteCount)
         let count = whole.count - FileHeader.byteCount - BlockHeader.byteCount
         guard count > 0, count <= Int(UInt32.max) else {
@@ -96,7 +101,7 @@ struct Manifest: Hashable {
             offset: offset, storedCount: UInt32(count), rawCount: UInt32(count))
         let block = try file.readBlock(handle, kind: .manifest, segment: 0)
         do {
-            return try Manifest(decoding: block.bytes)
+            return try Manifest(decoding: block.bytes, tag: header.tag)
         } catch {
             throw error.error(in: path, at: offset)
         }

@@ -19,7 +19,8 @@ package struct DatasetKnowledge: Hashable, Sendable {
 /// two is commutative, associative and idempotent, and replicas agree whatever the order.
 package struct DatasetLifecycle: Hashable, Sendable {
     package var isDeleted: Bool
-    /// Every record whose dot is in here is gone: deleting a dataset wipes all it has seen.
+    /// Every record whose whole vector is in here is gone: deleting a dataset wipes all that it
+    /// has seen.
     package var wiped: VersionVector
     package var time: HybridTime
     package var replica: ReplicaID

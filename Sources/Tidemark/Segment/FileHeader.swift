@@ -7,7 +7,8 @@
 ///     16      8      segment number; 0 for the manifest
 ///     24      8      milliseconds since 1970 when the file was made
 ///     32      8      log: the number of the log before it, 0 if it is the first; else 0
-///     40      16     reserved, 0
+///     40      8      log: bytes of the file, else 0
+///     48      8      tag: drawn when the store was made, the same in all of its files
 ///     56      8      XXH3-64 of the 56 bytes before
 struct FileHeader {
     static let byteCount = 64
@@ -24,6 +25,8 @@ struct FileHeader {
     let segment: UInt64
     let madeAt: UInt64
     let previousLog: UInt64
+    let capacity: UInt64
+    let tag: UInt64
 
     /// The 64 bytes.
     var bytes: [UInt8] {
@@ -34,13 +37,19 @@ struct FileHeader {
         writer.append(fixed64: segment)
         writer.append(fixed64: madeAt)
         writer.append(fixed64: previousLog)
-        writer.append([UInt8](repeating: 0, count: 16))
+        writer.append(fixed64: capacity)
+        writer.append(fixed64: tag)
         let checksum = unsafe writer.bytes.withUnsafeBytes { unsafe checksum64($0) }
         writer.append(fixed64: checksum)
         return writer.bytes
     }
 
-    init(kind: Kind, segment: UInt64, madeAt: UInt64, previousLog: UInt64 = 0) {
+    init(
+        kind: Kind, segment: UInt64, tag: UInt64, madeAt: UInt64, previousLog: UInt64 = 0,
+        capacity: UInt64 = 0
+    ) {
+        self.tag = tag
+        self.capacity = capacity
         self.previousLog = previousLog
         self.kind = kind
         self.segment = segment
@@ -48,10 +57,12 @@ struct FileHeader {
     }
 
     /// Checks and reads a header.
+    ///
+    /// - Parameter tag: of the store; nil for the manifest, which says what it is.
     /// - Throws: `notAStore` without the magic, `formatTooNew`, `corruption`.
-    init(_ bytes: ByteView, expecting kind: Kind, segment: UInt64, path: String)
-        throws(StoreError)
-    {
+    init(
+        _ bytes: ByteView, expecting kind: Kind, segment: UInt64, tag: UInt64?, path: String
+    ) throws(StoreError) {
         let location = StoreError.Location(path: path, offset: 0)
         guard bytes.count >= Self.byteCount else {
             throw StoreError(
@@ -68,7 +79,8 @@ struct FileHeader {
             let number = try reader.fixed64()
             let made = try reader.fixed64()
             let previous = try reader.fixed64()
-            _ = try reader.view(16)
+            let capacity = try reader.fixed64()
+            let storedTag = try reader.fixed64()
             let isWhole = unsafe checksum64(whole) == (try reader.fixed64())
             guard magic == Self.magic else {
                 throw StoreError(
@@ -95,7 +107,14 @@ struct FileHeader {
                         + "\(kind.rawValue) and segment \(segment) belong; was it renamed?",
                     location: location)
             }
-            self.init(kind: kind, segment: number, madeAt: made, previousLog: previous)
+            guard tag == nil || storedTag == tag else {
+                throw StoreError(
+                    .corruption, "the file is of another store; restore the store's own",
+                    location: location)
+            }
+            self.init(
+                kind: kind, segment: number, tag: storedTag, madeAt: made,
+                previousLog: previous, capacity: capacity)
         } catch let error as StoreError {
             throw error
         } catch {

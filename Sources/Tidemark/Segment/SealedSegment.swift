@@ -44,7 +44,7 @@ final class SealedSegment: Sendable {
     }
 
     init(
-        number: UInt64, path: String, storage: any Storage, cache: BlockCache
+        number: UInt64, path: String, tag: UInt64, storage: any Storage, cache: BlockCache
     ) throws(StoreError) {
         self.number = number
         self.path = path
@@ -58,7 +58,8 @@ final class SealedSegment: Sendable {
         let header = unsafe try Block(count: FileHeader.byteCount) { (memory) throws(StoreError) in
             try unsafe file.read(into: memory, at: 0)
         }
-        _ = try FileHeader(header.bytes, expecting: .sealed, segment: number, path: path)
+        _ = try FileHeader(
+            header.bytes, expecting: .sealed, segment: number, tag: tag, path: path)
         let end = fileSize - UInt64(SegmentFooter.byteCount)
         let tail = unsafe try Block(count: SegmentFooter.byteCount) { (memory) throws(StoreError) in
             try unsafe file.read(into: memory, at: end)

@@ -27,13 +27,13 @@ final class SegmentWriter {
     private var translation = TableTranslation()
 
     init(
-        number: UInt64, path: String, storage: any Storage
+        number: UInt64, path: String, tag: UInt64, storage: any Storage
     ) throws(StoreError) {
         self.number = number
         file = try storage.openFile(path, .create)
         footer = SegmentFooter(segment: number)
         let header = FileHeader(
-            kind: .sealed, segment: number, madeAt: storage.wallClockMilliseconds())
+            kind: .sealed, segment: number, tag: tag, madeAt: storage.wallClockMilliseconds())
         try write(header.bytes, at: 0)
     }
 

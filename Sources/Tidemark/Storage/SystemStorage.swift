@@ -81,8 +81,9 @@ private final class SystemLock: Sendable {
     }
 
     deinit {
-        // Closing the last descriptor of the open file gives up the lock.
         ftruncate(descriptor, 0)
+        // Closing alone would leave it to a child that was forked and has not called exec yet.
+        flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
