@@ -169,7 +169,7 @@ extension Engine {
             }
             return (
                 moment, id, tails, state.dirtiness(ownIDs: ownIDs), state.knowledge,
-                state.expiredThrough
+                id == state.recordsID ? state.expiredThrough : 0
             )
         }
         if !isExchange, since.rawValue > 0 {

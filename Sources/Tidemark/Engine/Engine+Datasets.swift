@@ -38,20 +38,52 @@ extension Engine {
                 try checkWritable()
                 return false
             }
-            let memtable = try room { lifecycleBytesMax(state) }
+            let memtable = try room { () throws(StoreError) in
+                let wipe = wipe(of: state)
+                return lifecycleBytesMax(state) + (try survivorBytesMax(of: state, wipe))
+            }
             guard state.isVisible else { return false }
-            var lifecycle = state.lifecycle
-            lifecycle.isDeleted = true
-            lifecycle.wiped.formUnion(state.vector)
+            var lifecycle = wipe(of: state)
+            let remaining = try survivors(of: state, lifecycle)
             stampNow(&lifecycle)
             retired = state.recordsID
             var block = LogBlockWriter(memtable.log)
-            change(state, to: lifecycle, id: 0, isVisible: false, &block)
+            let id = remaining.isEmpty ? 0 : takeDatasetID()
+            change(state, to: lifecycle, id: id, isVisible: false, &block)
+            for record in remaining {
+                try bury(record, in: state, &block, memtable)
+            }
             publish(block, in: memtable)
         }
         try forget(retired)
         waiters.wakeAll(for: name)
         return true
+    }
+
+    /// The lifecycle of the dataset once it is deleted, but for its stamp.
+    private func wipe(of state: DatasetState) -> DatasetLifecycle {
+        var lifecycle = state.lifecycle
+        lifecycle.isDeleted = true
+        lifecycle.wiped.formUnion(state.vector)
+        return lifecycle
+    }
+
+    /// In the middle of an exchange the wipe cannot cover what the first pages brought, since it
+    /// may not claim what has not come yet. Such records are deleted one by one instead, so that
+    /// they go wherever else they are; tombstones among them stay.
+    private func bury(
+        _ record: Record, in state: DatasetState, _ block: inout LogBlockWriter,
+        _ memtable: Memtable
+    ) throws(StoreError) {
+        try record.key.withBytes { (key) throws(StoreError) in
+            if record.isDeleted {
+                adopt(record.version, .delete, key, .empty, into: state, &block, memtable)
+            } else {
+                _ = appendLocal(
+                    state, kind: .delete, key: key, value: .empty, seen: record.version.vector,
+                    to: &block, memtable: memtable)
+            }
+        }
     }
 
     /// Makes the giving up of an id durable, after which its records may go.

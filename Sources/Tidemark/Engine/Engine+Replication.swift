@@ -117,17 +117,7 @@ extension Engine {
         case .adopt(_, let version):
             // The dataset may have been deleted since the versions were compared.
             guard !state.lifecycle.wiped.covers(version.vector) else { return }
-            let tables = memtable.tables
-            state.noteApplied(version.vector)
-            clock.see(version.time)
-            append(
-                Entry(
-                    dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0,
-                    sequence: 0, replica: block.number(of: version.dot.replica, in: tables),
-                    vector: block.number(of: version.storedVector, in: tables),
-                    author: block.number(of: version.author, in: tables),
-                    counter: version.dot.counter, time: version.time.rawValue),
-                of: state, to: &block, memtable: memtable)
+            adopt(version, kind, key, value, into: state, &block, memtable)
         case .resolve(_, let seen):
             clock.see(seen.time)
             let both = seen.vector.union(write.expected?.vector ?? VersionVector())
@@ -136,6 +126,24 @@ extension Engine {
                 state, kind: kind, key: key, value: value, seen: both, to: &block,
                 memtable: memtable)
         }
+    }
+
+    /// Stores a version as it is. Under `monitor`.
+    func adopt(
+        _ version: Version, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
+        into state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
+    ) {
+        let tables = memtable.tables
+        state.noteApplied(version.vector)
+        clock.see(version.time)
+        append(
+            Entry(
+                dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0,
+                sequence: 0, replica: block.number(of: version.dot.replica, in: tables),
+                vector: block.number(of: version.storedVector, in: tables),
+                author: block.number(of: version.author, in: tables),
+                counter: version.dot.counter, time: version.time.rawValue),
+            of: state, to: &block, memtable: memtable)
     }
 
     private func note(
@@ -205,7 +213,7 @@ extension Engine {
 
     /// The records that a wipe does not reach. It takes only what its maker had seen: a record
     /// that has superseded anything else, too, stays.
-    private func survivors(
+    func survivors(
         of state: DatasetState, _ lifecycle: DatasetLifecycle
     ) throws(StoreError) -> [Record] {
         guard state.recordsID != 0,
@@ -222,7 +230,7 @@ extension Engine {
         return records
     }
 
-    private func survivorBytesMax(
+    func survivorBytesMax(
         of state: DatasetState, _ lifecycle: DatasetLifecycle
     ) throws(StoreError) -> Int {
         let joined = state.lifecycle.joined(with: lifecycle)
@@ -231,7 +239,7 @@ extension Engine {
             sum
                 + LogBlockWriter.byteCountMax(
                     key: record.key.count, value: record.value?.count ?? 0)
-                + LogBlockWriter.definitionBytesMax(record.version.vector)
+                + LogBlockWriter.definitionBytesMax(record.version.vector.union(state.vector))
         }
     }
 

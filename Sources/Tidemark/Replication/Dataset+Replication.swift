@@ -32,8 +32,13 @@ extension Dataset {
         var bytes = 0
         var through = since
         while let record = try cursor.next() {
+            // A version that outlived a deletion of the dataset, because it had won over a write
+            // that the deletion had not seen, is never taken for known: the peer may have seen
+            // both writes and never the one that they became.
             let isKnown =
-                excluding.contains(record.version.dot) && excluding.covers(record.version.vector)
+                excluding.contains(record.version.dot)
+                && excluding.covers(record.version.vector)
+                && !changes.knowledge.lifecycle.wiped.contains(record.version.dot)
             if !isKnown {
                 let size = record.key.count + (record.value?.count ?? 0)
                 let isFull =
