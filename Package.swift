@@ -123,7 +123,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["Tidemark", "TestSupport", "tidemark"],
+            dependencies: ["Tidemark", "TidemarkSync", "TestSupport", "tidemark"],
             swiftSettings: settings),
     ]
 )

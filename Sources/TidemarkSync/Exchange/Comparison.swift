@@ -1,0 +1,150 @@
+import Tidemark
+
+// How a version that arrives is compared with what is here. Pure functions: both sides of an
+// exchange use them, and a table in the tests lists every case.
+//
+// For each key the outcome is a join: the versions' vectors are united, and of two versions
+// neither of which descends from the other the one later by (time, dot) stays, with its own dot.
+// A join is commutative, associative and idempotent, so replicas that have seen the same versions
+// hold the same bytes, whatever the order, repetition or detours.
+//
+// What makes it safe to ignore what was seen: for each key, the vector of the record that is here
+// contains every write to that key that the dataset's vector contains. So a version of which the
+// dataset's vector covers everything, while the record's does not, was wiped out with the dataset,
+// or its tombstone is no longer kept; taking it up again would bring back the dead.
+//
+// Deleting a dataset wipes what its maker had seen: the versions whose whole vectors it covers. A
+// version that won over one that the maker had not seen stays, or that one would be gone on some
+// replicas and live on on others.
+
+enum Comparison: Hashable, Sendable {
+    /// What is here says all of it.
+    case ignore
+    /// Stored as it is, in place of what is here.
+    case adopt(value: [UInt8]?, version: Version)
+    /// Neither descends from the other and they differ: a policy decides.
+    case conflict
+}
+
+extension Comparison {
+    /// - Parameters:
+    ///   - local: what is here, a tombstone included.
+    ///   - seen: the dataset's vector.
+    ///   - wiped: what was deleted with the whole dataset.
+    init(local: Record?, incoming: Record, seen: VersionVector, wiped: VersionVector) {
+        // A version that outlived a deletion, because it had won over a write that the deletion
+        // had not seen, is in every vector that has both writes, and yet may never have been here.
+        let isSeen =
+            seen.covers(incoming.version.vector) && !wiped.contains(incoming.version.dot)
+        if wiped.covers(incoming.version.vector) {
+            self = .ignore
+            return
+        }
+        guard let local else {
+            self = isSeen ? .ignore : .adopt(value: incoming.value, version: incoming.version)
+            return
+        }
+        switch incoming.version.relation(to: local.version) {
+        case .descendant:
+            self = .join(incoming, into: local)
+        case .ancestor:
+            self = .join(local, into: local, adding: incoming.version.vector)
+        case .same:
+            // One dot with two times was used twice: a store went back in time and went on
+            // writing before it met anyone. The later one stays, everywhere.
+            self =
+                incoming.version.time > local.version.time
+                ? .join(incoming, into: local)
+                : .join(local, into: local, adding: incoming.version.vector)
+        case .concurrent where isSeen:
+            self = .ignore
+        case .concurrent where incoming.value == local.value:
+            self = .lastWriter(local: local, incoming: incoming)
+        case .concurrent:
+            self = .conflict
+        }
+    }
+
+    /// The later of two versions with what both have seen.
+    static func lastWriter(local: Record, incoming: Record) -> Comparison {
+        incoming.version.isLater(than: local.version)
+            ? join(incoming, into: local)
+            : join(local, into: local, adding: incoming.version.vector)
+    }
+
+    /// The winner with the vectors united; nothing to do if that is what is here.
+    private static func join(
+        _ winner: Record, into local: Record, adding other: VersionVector? = nil
+    ) -> Comparison {
+        var vector = winner.version.vector.union(local.version.vector)
+        if let other {
+            vector.formUnion(other)
+        }
+        let version = Version(
+            dot: winner.version.dot, vector: vector, time: winner.version.time,
+            author: winner.version.author)
+        return version == local.version ? .ignore : .adopt(value: winner.value, version: version)
+    }
+}
+
+extension PeerLifecycle {
+    init(_ lifecycle: DatasetLifecycle) {
+        self.init(
+            isDeleted: lifecycle.isDeleted, wiped: lifecycle.wiped, time: lifecycle.time,
+            replica: lifecycle.replica)
+    }
+
+    /// The order of stamps: time, then replica.
+    func isLater(than other: PeerLifecycle) -> Bool {
+        time != other.time ? time > other.time : replica > other.replica
+    }
+
+    /// Whether joining the other one would change nothing.
+    func covers(_ other: PeerLifecycle) -> Bool {
+        !other.isLater(than: self) && wiped.covers(other.wiped)
+    }
+}
+
+extension PeerKnowledge {
+    init(_ knowledge: DatasetKnowledge) {
+        self.init(
+            vector: knowledge.vector, syncCount: knowledge.syncCount,
+            lifecycle: PeerLifecycle(knowledge.lifecycle))
+    }
+}
+
+extension RecordPage {
+    init(_ page: ChangesPage) {
+        self.init(
+            records: page.records, through: page.through, isLast: page.isLast,
+            knowledge: PeerKnowledge(page.knowledge))
+    }
+}
+
+extension Dataset {
+    /// Joins a peer's lifecycle into ours, if it says anything new.
+    func join(_ theirs: PeerLifecycle) throws(StoreError) {
+        var lifecycle = try knowledge().lifecycle
+        guard !PeerLifecycle(lifecycle).covers(theirs) else { return }
+        lifecycle.isDeleted = theirs.isDeleted
+        lifecycle.wiped = theirs.wiped
+        lifecycle.time = theirs.time
+        lifecycle.replica = theirs.replica
+        var batch = ReplicationBatch()
+        batch.lifecycle = lifecycle
+        _ = try replicate(batch)
+    }
+
+    /// Stores a checkpoint by itself. Writes nothing if it is stored already.
+    func remember(_ checkpoint: PeerCheckpoint, of peer: ReplicaID) throws(StoreError) {
+        var batch = ReplicationBatch()
+        batch.checkpoint = (peer, checkpoint)
+        _ = try replicate(batch)
+    }
+
+    /// How many records a page may have so that its vectors stay within bounds.
+    func recordsPerPage(atMost recordsMax: Int) throws(StoreError) -> Int {
+        let entries = try vector.count + 16
+        return max(1, min(recordsMax, SyncLimits.pageVectorEntriesMax / entries))
+    }
+}

@@ -1,0 +1,93 @@
+import Tidemark
+
+/// Asks a peer questions and checks that what comes back is an answer to them.
+struct PeerConnection: Sendable {
+    /// What one question and its answer took, in bytes on the wire.
+    struct Traffic {
+        var sent = 0
+        var received = 0
+    }
+
+    let transport: any SyncTransport
+
+    func hello(
+        _ request: HelloRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> HelloAnswer {
+        let answer = try await ask(.hello(request), &traffic)
+        guard case .helloAnswer(let hello) = answer else { throw Self.misplaced(answer) }
+        guard request.versions.contains(hello.version) else {
+            throw SyncError(
+                .protocolMismatch,
+                "the peer chose version \(hello.version) of the protocol, which was not offered; "
+                    + "update this side")
+        }
+        guard hello.isComplete || !hello.datasets.isEmpty else {
+            throw .badMessage("the peer's list of datasets does not go on")
+        }
+        return hello
+    }
+
+    func pull(
+        _ request: PullRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> PullAnswer {
+        let answer = try await ask(.pull(request), &traffic)
+        guard case .pullAnswer(let pulled) = answer else { throw Self.misplaced(answer) }
+        let page = pulled.page
+        guard page.through >= request.since, page.isLast || page.through > request.since else {
+            throw .badMessage("the peer's changes do not go on after \(request.since)")
+        }
+        return pulled
+    }
+
+    func push(
+        _ request: PushRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> PushAnswer {
+        let answer = try await ask(.push(request), &traffic)
+        guard case .pushAnswer(let pushed) = answer else { throw Self.misplaced(answer) }
+        if case .gap(let syncCount) = pushed.outcome, syncCount >= request.since {
+            throw .badMessage("the peer reports a gap where there is none")
+        }
+        return pushed
+    }
+
+    private func ask(
+        _ message: SyncMessage, _ traffic: inout Traffic
+    ) async throws(SyncError) -> SyncMessage {
+        guard !Task.isCancelled else { throw .cancelled() }
+        let request = try message.encoded()
+        let bytes = try await transport.send(request)
+        guard !Task.isCancelled else { throw .cancelled() }
+        traffic.sent += request.count
+        traffic.received += bytes.count
+        let frame = try MessageFrame.decoded(bytes)
+        // A refusal reads the same in every version, so that it can say which versions there are.
+        guard
+            SyncLimits.protocolVersions.contains(frame.version)
+                || frame.kind == MessageKind.failure.rawValue
+        else {
+            throw SyncError(
+                .protocolMismatch,
+                "the peer answered in version \(frame.version) of the protocol; "
+                    + "update the older side")
+        }
+        let answer = try SyncMessage(frame)
+        if case .failure(let failure) = answer {
+            throw SyncError(Self.codes[failure.code] ?? .peerFailed, failure.message)
+        }
+        return answer
+    }
+
+    /// The codes that mean the same whichever side they arise on.
+    private static let codes: [String: SyncError.Code] = [
+        "\(SyncError.Code.protocolMismatch)": .protocolMismatch,
+        "\(SyncError.Code.badMessage)": .badMessage,
+        "\(SyncError.Code.tooLarge)": .tooLarge,
+        "\(SyncError.Code.contended)": .contended,
+        "\(SyncError.Code.sameReplica)": .sameReplica,
+        "\(SyncError.Code.peerChanged)": .peerChanged,
+    ]
+
+    private static func misplaced(_ message: SyncMessage) -> SyncError {
+        .badMessage("the peer answered with a message of kind \(message.kind.rawValue)")
+    }
+}

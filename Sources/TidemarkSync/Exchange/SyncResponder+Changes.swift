@@ -1,0 +1,167 @@
+import Tidemark
+
+// How changes are given out and taken in.
+//
+// Invariants on the answering side:
+// - What leaves is durable first, and "accepted" is said only of what is durable.
+// - A checkpoint about the asker moves only to positions that the asker itself has named as
+//   reached, and only from a page that follows on the checkpoint without a gap.
+// - The asker's vector is joined into ours only with the last page of such a sequence and only if
+//   nothing of it was refused: then everything that the vector speaks of has been applied here.
+// - Conflicts are never settled here. The asker is told the keys, pulls our versions, settles them
+//   and comes back; the records without conflict are applied at once, because each stands for
+//   itself.
+
+extension SyncResponder {
+    func answer(to request: PullRequest) throws(SyncError) -> PullAnswer {
+        try check(request.address)
+        let dataset = try dataset(request.address.dataset, creating: false)
+        try renewIfRolledBack(request.vector, dataset, request.address)
+        return try engine(dataset.name) { () throws(StoreError) in
+            try acknowledge(request, dataset)
+            let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
+            let page = try dataset.changesPage(
+                since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
+                bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
+                excluding: request.vector)
+            try store.sync()
+            return PullAnswer(page: RecordPage(page))
+        }
+    }
+
+    /// Remembers that there is the asker, before it is given anything, and how far it has come. Of
+    /// a dataset that nobody else has, the store may forget deletions; from now on it must not.
+    ///
+    /// A store that cannot write still gives out changes; the asker then reads some of them again
+    /// next time.
+    private func acknowledge(_ request: PullRequest, _ dataset: Dataset) throws(StoreError) {
+        guard !store.options.isReadOnly else { return }
+        var checkpoint = try dataset.checkpoint(for: request.address.from)
+        if request.since > checkpoint.pushedThrough,
+            request.since <= (try dataset.knowledge().syncCount)
+        {
+            checkpoint.pushedThrough = request.since
+        }
+        try dataset.remember(checkpoint, of: request.address.from)
+    }
+
+    func answer(to request: PushRequest) throws(SyncError) -> PushAnswer {
+        try check(request.address)
+        let dataset = try dataset(request.address.dataset, creating: true)
+        let theirs = request.page.knowledge
+        try renewIfRolledBack(theirs.vector, dataset, request.address)
+        let checkpoint = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.checkpoint(for: request.address.from)
+        }
+        guard request.since <= checkpoint.pulledThrough else {
+            return try answer(.gap(checkpoint.pulledThrough), after: nil, request, dataset)
+        }
+        // Before the records, so that these are compared with what the deletion leaves.
+        try engine(dataset.name) { () throws(StoreError) in try dataset.join(theirs.lifecycle) }
+        for _ in 0..<SyncLimits.comparisonRoundsMax {
+            let plan = try engine(dataset.name) { () throws(StoreError) in
+                let plan = try makePlan(request, for: dataset, checkpoint)
+                return try dataset.replicate(plan.batch).isEmpty ? plan : nil
+            }
+            if let plan {
+                return try answer(plan.outcome, after: plan, request, dataset)
+            }
+        }
+        throw SyncError(
+            .contended,
+            "the records of a page were written faster than they could be compared; "
+                + "repeat the exchange", dataset: dataset.name)
+    }
+
+    /// What is applied is durable before it is answered for.
+    private func answer(
+        _ outcome: PushAnswer.Outcome, after plan: Plan?, _ request: PushRequest,
+        _ dataset: Dataset
+    ) throws(SyncError) -> PushAnswer {
+        try engine(dataset.name) { () throws(StoreError) in
+            let knowledge = try dataset.knowledge()
+            let appliedAfter = plan?.count(before: knowledge)
+            var checkpoint = try dataset.checkpoint(for: request.address.from)
+            if case .accepted = outcome, let appliedAfter,
+                appliedAfter <= checkpoint.pushedThrough
+            {
+                // All that was applied since came from the asker, who has no need of it.
+                checkpoint.pushedThrough = knowledge.syncCount
+                try dataset.remember(checkpoint, of: request.address.from)
+            }
+            try store.sync()
+            return PushAnswer(
+                outcome: outcome, appliedAfter: appliedAfter,
+                knowledge: PeerKnowledge(knowledge))
+        }
+    }
+
+    /// What a page comes to here.
+    private struct Plan {
+        var batch = ReplicationBatch()
+        var outcome = PushAnswer.Outcome.accepted(changed: 0)
+        /// Of the moment at which it was made.
+        let syncCount: SyncCount
+
+        /// The count before the batch was applied, if nothing else was applied since the plan was
+        /// made; each write counts one.
+        func count(before now: DatasetKnowledge) -> SyncCount? {
+            now.syncCount.rawValue == syncCount.rawValue + UInt64(batch.writes.count)
+                ? syncCount : nil
+        }
+    }
+
+    private func makePlan(
+        _ request: PushRequest, for dataset: Dataset, _ checkpoint: PeerCheckpoint
+    ) throws(StoreError) -> Plan {
+        let knowledge = try dataset.knowledge()
+        var plan = Plan(syncCount: knowledge.syncCount)
+        var conflicts: [[UInt8]] = []
+        for record in request.page.records {
+            let local = try dataset.storedRecord(for: record.key)
+            switch Comparison(
+                local: local, incoming: record, seen: knowledge.vector,
+                wiped: knowledge.lifecycle.wiped)
+            {
+            case .ignore:
+                break
+            case .adopt(let value, let version):
+                plan.batch.writes.append(
+                    ReplicatedWrite(
+                        key: record.key, content: .adopt(value: value, version: version),
+                        expected: local?.version))
+            case .conflict:
+                conflicts.append(record.key)
+            }
+        }
+        let changed = plan.batch.writes.count
+        guard conflicts.isEmpty else {
+            let listed = Array(conflicts.prefix(SyncLimits.conflictKeysMax))
+            plan.outcome = .conflicts(keys: listed, changed: changed)
+            return plan
+        }
+        var reached = checkpoint
+        reached.pulledThrough = request.page.through
+        reached.vector.formUnion(request.page.knowledge.vector)
+        if request.acknowledged <= knowledge.syncCount {
+            reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
+        }
+        plan.batch.checkpoint = (request.address.from, reached)
+        if request.page.isLast {
+            plan.batch.seen = request.page.knowledge.vector
+        }
+        plan.outcome = .accepted(changed: changed)
+        return plan
+    }
+
+    private func dataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {
+        try engine(name) { () throws(StoreError) in
+            guard let dataset = try store.datasetForSync(name, creating: creating) else {
+                throw StoreError(
+                    .datasetNotFound,
+                    "the peer has no dataset \(name); repeat the exchange to create it there")
+            }
+            return dataset
+        }
+    }
+}

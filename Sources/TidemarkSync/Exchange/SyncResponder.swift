@@ -1,0 +1,171 @@
+public import Tidemark
+
+/// The answering side of an exchange: a hub, or any store that another one synchronises with.
+///
+/// It keeps nothing between requests but what is in the store, so requests may come over any
+/// transport, in any order, twice or never. Thread-safe; calls block on the disk.
+///
+/// ```swift
+/// let responder = SyncResponder(store: store)
+/// try await dataset.synchronize(with: InMemoryTransport(responder))
+/// ```
+public final class SyncResponder: Sendable {
+    /// What one answer may cost, whatever the asker wants.
+    public struct Limits: Hashable, Sendable {
+        /// About how many bytes of keys and values a page carries.
+        public var pageBytesMax: Int
+        /// How many records a page carries.
+        public var pageRecordsMax: Int
+        /// Larger requests are answered with `tooLarge`.
+        public var requestBytesMax: Int
+
+        public init(
+            pageBytesMax: Int = 4 << 20, pageRecordsMax: Int = 32_768,
+            requestBytesMax: Int = SyncLimits.messageBytesMax
+        ) {
+            self.pageBytesMax = min(max(1, pageBytesMax), SyncLimits.pageBytesMax)
+            self.pageRecordsMax = min(max(1, pageRecordsMax), SyncLimits.pageRecordsMax)
+            self.requestBytesMax = requestBytesMax
+        }
+    }
+
+    let store: Store
+    let limits: Limits
+
+    public init(store: Store, limits: Limits = Limits()) {
+        self.store = store
+        self.limits = limits
+    }
+
+    /// Answers a request. Whatever the bytes are, the answer is a message; an error is one, too.
+    public func respond(to request: [UInt8]) -> [UInt8] {
+        let answer: SyncMessage
+        do throws(SyncError) {
+            answer = try self.answer(to: request)
+            return try answer.encoded()
+        } catch {
+            return Self.encoded(error)
+        }
+    }
+
+    private func answer(to request: [UInt8]) throws(SyncError) -> SyncMessage {
+        guard request.count <= limits.requestBytesMax else {
+            throw SyncError(
+                .tooLarge,
+                "a request of \(request.count) bytes exceeds \(limits.requestBytesMax); "
+                    + "lower the page size or raise the peer's limit")
+        }
+        let frame = try MessageFrame.decoded(request)
+        guard SyncLimits.protocolVersions.contains(frame.version) else {
+            throw Self.mismatch(frame.version...frame.version)
+        }
+        switch try SyncMessage(frame) {
+        case .hello(let request): return .helloAnswer(try answer(to: request))
+        case .pull(let request): return .pullAnswer(try answer(to: request))
+        case .push(let request): return .pushAnswer(try answer(to: request))
+        case .helloAnswer, .pullAnswer, .pushAnswer, .failure:
+            throw .badMessage("an answer arrived where a request belongs")
+        }
+    }
+
+    private func answer(to request: HelloRequest) throws(SyncError) -> HelloAnswer {
+        guard request.versions.overlaps(SyncLimits.protocolVersions) else {
+            throw Self.mismatch(request.versions)
+        }
+        try refuseSelf(request.from)
+        let names = try wantedNames(request)
+        var datasets: [DatasetGreeting] = []
+        var vectorEntries = 0
+        for name in names.prefix(SyncLimits.datasetsPerAnswerMax) {
+            let greeting = try greeting(for: name, asker: request.from)
+            vectorEntries += greeting.knowledge?.vector.count ?? 0
+            vectorEntries += greeting.knowledge?.lifecycle.wiped.count ?? 0
+            if vectorEntries > SyncLimits.pageVectorEntriesMax, !datasets.isEmpty { break }
+            datasets.append(greeting)
+        }
+        // What the vectors speak of may be acted upon, so it must not be lost any more.
+        try engine { () throws(StoreError) in try store.sync() }
+        return HelloAnswer(
+            version: min(request.versions.upperBound, SyncLimits.protocolVersions.upperBound),
+            replica: store.replicaID, datasets: datasets,
+            isComplete: datasets.count == names.count)
+    }
+
+    private func wantedNames(_ request: HelloRequest) throws(SyncError) -> [String] {
+        var names = request.names ?? []
+        if request.names == nil {
+            names = try engine { () throws(StoreError) in try store.datasetNamesForSync() }
+        }
+        names.sort()
+        guard let after = request.after else { return names }
+        return names.filter { $0 > after }
+    }
+
+    private func greeting(
+        for name: String, asker: ReplicaID
+    ) throws(SyncError) -> DatasetGreeting {
+        try engine(name) { () throws(StoreError) in
+            guard let dataset = try store.datasetForSync(name, creating: false) else {
+                return DatasetGreeting(
+                    name: name, knowledge: nil, pulledThrough: .zero, pushedThrough: .zero)
+            }
+            let checkpoint = try dataset.checkpoint(for: asker)
+            return DatasetGreeting(
+                name: name, knowledge: PeerKnowledge(try dataset.knowledge()),
+                pulledThrough: checkpoint.pulledThrough, pushedThrough: checkpoint.pushedThrough)
+        }
+    }
+
+    func refuseSelf(_ asker: ReplicaID) throws(SyncError) {
+        guard asker != store.replicaID else {
+            throw SyncError(
+                .sameReplica,
+                "both sides are replica \(asker), so one store is a copy of the other's "
+                    + "directory; put a new, empty store in place of the copy and synchronise it")
+        }
+    }
+
+    /// Refuses a request that was meant for another replica.
+    func check(_ address: Address) throws(SyncError) {
+        try refuseSelf(address.from)
+        guard address.to == store.replicaID else { throw changed(address) }
+    }
+
+    /// Takes a new replica id if the asker has seen more of our writes than we have: then this
+    /// store was restored from a backup, and would use up dots a second time.
+    func renewIfRolledBack(
+        _ vector: VersionVector, _ dataset: Dataset, _ address: Address
+    ) throws(SyncError) {
+        let isRolledBack = try engine(dataset.name) { () throws(StoreError) in
+            vector[address.to] > (try dataset.knowledge().vector[address.to])
+        }
+        guard isRolledBack else { return }
+        try engine { () throws(StoreError) in try store.renewReplicaID() }
+        throw changed(address)
+    }
+
+    private func changed(_ address: Address) -> SyncError {
+        SyncError(
+            .peerChanged,
+            "the peer is replica \(store.replicaID) and not, or no longer, \(address.to); "
+                + "repeat the exchange", dataset: address.dataset)
+    }
+
+    private static func mismatch(_ theirs: ClosedRange<UInt16>) -> SyncError {
+        let ours = SyncLimits.protocolVersions
+        return SyncError(
+            .protocolMismatch,
+            "the peer speaks versions \(ours.lowerBound) to \(ours.upperBound) of the protocol, "
+                + "the asker \(theirs.lowerBound) to \(theirs.upperBound); update the older one")
+    }
+
+    /// An error as a message.
+    static func encoded(_ error: SyncError) -> [UInt8] {
+        // A store that refuses an argument was asked for something impossible by the message.
+        let isAskersFault = error.storeError?.code == .invalidArgument
+        let code = isAskersFault ? SyncError.Code.badMessage : error.code
+        let text = String(error.message.prefix(SyncLimits.failureTextBytesMax / 4))
+        let failure = SyncMessage.failure(Failure(code: code.description, message: text))
+        return (try? failure.encoded()) ?? []
+    }
+}

@@ -1,0 +1,71 @@
+import Tidemark
+
+extension SyncSession {
+    /// Brings what the peer knows of the dataset's life into ours, before any record is compared.
+    /// If it was deleted there and still lives here, the options decide.
+    func settleLifecycle(_ theirs: PeerLifecycle) throws(SyncError) {
+        let ours = try engine(dataset.name) { () throws(StoreError) in
+            PeerLifecycle(try dataset.knowledge().lifecycle)
+        }
+        if theirs.isDeleted, !ours.isDeleted, theirs.isLater(than: ours) {
+            switch options.onDatasetDeleted {
+            case .keepAndStop:
+                throw SyncError(
+                    .datasetDeleted,
+                    "the dataset was deleted on the other side and still lives here; "
+                        + "choose discardLocal or keepAndRecreate for onDatasetDeleted")
+            case .discardLocal:
+                // First ours: after a crash between the two steps it is deleted on either view.
+                try engine(dataset.name) { () throws(StoreError) in
+                    _ = try store.deleteDataset(dataset.name)
+                }
+            case .keepAndRecreate:
+                try recreate(beside: theirs)
+                return
+            }
+        }
+        try engine(dataset.name) { () throws(StoreError) in try dataset.join(theirs) }
+    }
+
+    /// Writes every record anew that the deletion covers, so that it no longer does, and brings
+    /// the dataset back to life. Interrupted, it has made some writes too many and lost none.
+    private func recreate(beside theirs: PeerLifecycle) throws(SyncError) {
+        try rewrite { record in !record.isDeleted && theirs.wiped.covers(record.version.vector) }
+        try engine(dataset.name) { () throws(StoreError) in
+            try dataset.join(theirs)
+            try dataset.renewLifecycle()
+        }
+    }
+
+    /// Gives every record that the condition holds for a new dot, with the same value.
+    func rewrite(where isDue: (Record) -> Bool) throws(SyncError) {
+        for _ in 0..<SyncLimits.comparisonRoundsMax {
+            let isDone = try engine(dataset.name) { () throws(StoreError) in
+                let cursor = try dataset.records(includingDeleted: true)
+                var batch = ReplicationBatch()
+                var bytes = 0
+                var isDone = true
+                while let record = try cursor.next() {
+                    guard isDue(record) else { continue }
+                    batch.writes.append(
+                        ReplicatedWrite(
+                            key: record.key,
+                            content: .resolve(value: record.value, seen: record.version),
+                            expected: record.version))
+                    bytes += record.key.count + (record.value?.count ?? 0)
+                    guard
+                        batch.writes.count >= options.pageRecordsMax
+                            || bytes >= options.pageBytesMax
+                    else { continue }
+                    isDone = try dataset.replicate(batch).isEmpty && isDone
+                    batch = ReplicationBatch()
+                    bytes = 0
+                }
+                return try dataset.replicate(batch).isEmpty && isDone
+            }
+            if isDone { return }
+        }
+        throw SyncError(
+            .contended, "records were written here faster than they could be kept; repeat")
+    }
+}

@@ -1,0 +1,130 @@
+import Tidemark
+
+extension SyncSession {
+    /// Takes everything from the peer that is not known here, page by page.
+    func pull() async throws(SyncError) {
+        var isLast = false
+        while !isLast {
+            let request = try engine(dataset.name) { () throws(StoreError) in
+                PullRequest(
+                    address: address, since: pullPosition,
+                    recordsMax: try dataset.recordsPerPage(atMost: options.pageRecordsMax),
+                    bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector))
+            }
+            let page = try await counted { connection, traffic throws(SyncError) in
+                try await connection.pull(request, &traffic)
+            }.page
+            if try renewIfRolledBack(page.knowledge.vector) {
+                throw SyncError(
+                    .peerChanged, "this store took a new replica id; repeat the exchange")
+            }
+            try settleLifecycle(page.knowledge.lifecycle)
+            try rewriteDoubtful(before: page)
+            try await apply(page)
+            remote = page.knowledge
+            pullPosition = page.through
+            isLast = page.isLast
+            report(.pulling, records: page.records.count)
+        }
+        // All that the peer has of them is here now.
+        doubted = []
+        confirmedKeys = []
+    }
+
+    /// Applies a page as a whole together with the checkpoint behind it, or leaves everything as
+    /// it was and throws. Repeats the comparison if a record was written meanwhile.
+    private func apply(_ page: RecordPage) async throws(SyncError) {
+        var settlement = ConflictSettlement(dataset: dataset, policy: options.policy)
+        for _ in 0..<SyncLimits.comparisonRoundsMax {
+            let plan = try await plan(page, &settlement)
+            let moved = try engine(dataset.name) { () throws(StoreError) in
+                try plan.batch.map { batch throws(StoreError) in try dataset.replicate(batch) }
+                    ?? []
+            }
+            if moved.isEmpty {
+                result.pulled += plan.pulled
+                for settled in plan.settled {
+                    result.note(settled)
+                }
+                confirmedKeys.formUnion(plan.confirmed)
+                return
+            }
+        }
+        throw SyncError(
+            .contended,
+            "records were written here faster than they could be merged; repeat the exchange")
+    }
+
+    /// What a page comes to, as things stand.
+    private struct Plan {
+        /// nil if there is nothing to store.
+        var batch: ReplicationBatch?
+        var pulled = 0
+        var settled: [SyncResult.Settlement] = []
+        /// After a rollback: keys of which the peer has the write that is here.
+        var confirmed: [[UInt8]] = []
+    }
+
+    private func plan(
+        _ page: RecordPage, _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) -> Plan {
+        var plan = Plan()
+        var batch = ReplicationBatch()
+        for record in page.records {
+            let (local, knowledge) = try engine(dataset.name) { () throws(StoreError) in
+                (
+                    try dataset.storedRecord(for: record.key),
+                    try dataset.knowledge()
+                )
+            }
+            let comparison = Comparison(
+                local: local, incoming: record, seen: trusted(knowledge.vector),
+                wiped: knowledge.lifecycle.wiped)
+            if isConfirmed(local, by: record) {
+                plan.confirmed.append(record.key)
+            }
+            switch comparison {
+            case .adopt where isDoubtful(local, beside: record), .conflict:
+                guard let local else { continue }
+                let outcome = try await settlement.settle(
+                    local: local, remote: record, mustRewrite: comparison != .conflict)
+                batch.writes.append(outcome.write)
+                plan.settled.append(outcome.settlement)
+                plan.pulled += 1
+            case .ignore:
+                continue
+            case .adopt(let value, let version):
+                batch.writes.append(
+                    ReplicatedWrite(
+                        key: record.key, content: .adopt(value: value, version: version),
+                        expected: local?.version))
+                plan.pulled += version.dot == local?.version.dot ? 0 : 1
+            }
+        }
+        plan.batch = try completed(batch, page)
+        return plan
+    }
+
+    /// Adds the checkpoint and, with the last page, the peer's vector.
+    private func completed(
+        _ batch: ReplicationBatch, _ page: RecordPage
+    ) throws(SyncError) -> ReplicationBatch? {
+        let (knowledge, stored) = try engine(dataset.name) { () throws(StoreError) in
+            (try dataset.knowledge(), try dataset.checkpoint(for: peer))
+        }
+        var checkpoint = stored
+        checkpoint.pulledThrough = page.through
+        checkpoint.vector.formUnion(page.knowledge.vector)
+        // An exchange that brings nothing leaves no trace: two idle replicas stay idle.
+        let isNews =
+            !batch.writes.isEmpty || checkpoint != stored
+            || !knowledge.vector.covers(page.knowledge.vector)
+        guard isNews else { return nil }
+        var batch = batch
+        batch.checkpoint = (peer, checkpoint)
+        if page.isLast {
+            batch.seen = page.knowledge.vector
+        }
+        return batch
+    }
+}

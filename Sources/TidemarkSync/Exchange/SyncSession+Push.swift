@@ -1,0 +1,84 @@
+import Tidemark
+
+extension SyncSession {
+    /// Hands over everything the peer lacks, page by page.
+    ///
+    /// - Returns: false if the peer has versions that must be pulled and merged first.
+    func push() async throws(SyncError) -> Bool {
+        while true {
+            let page = try engine(dataset.name) { () throws(StoreError) in
+                RecordPage(
+                    try dataset.changesPage(
+                        since: pushPosition,
+                        recordsMax: dataset.recordsPerPage(atMost: options.pageRecordsMax),
+                        bytesMax: options.pageBytesMax,
+                        excluding: remote?.vector ?? VersionVector()))
+            }
+            guard try isNews(page) else { return true }
+            try engine(dataset.name) { () throws(StoreError) in
+                // That there is a peer must be known before it has anything: of a dataset that
+                // nobody else has, the store may forget deletions.
+                try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
+                // After reading, so that all of the page is durable before it leaves.
+                try store.sync()
+            }
+            let pulled = try pulledThrough()
+            let request = PushRequest(
+                address: address, since: pushPosition, acknowledged: pulled, page: page)
+            let answer = try await counted { connection, traffic throws(SyncError) in
+                try await connection.push(request, &traffic)
+            }
+            remote = answer.knowledge
+            report(.pushing, records: page.records.count)
+            switch answer.outcome {
+            case .accepted(let changed):
+                result.pushed += changed
+                acknowledged = try remember(page, accepted: answer, pulled: pulled)
+                pushPosition = page.through
+                if page.isLast { return true }
+            case .conflicts(_, let changed):
+                result.pushed += changed
+                return false
+            case .gap(let syncCount):
+                pushPosition = syncCount
+            }
+        }
+    }
+
+    /// Whether there is anything in a page, or about it, that the peer does not know.
+    private func isNews(_ page: RecordPage) throws(SyncError) -> Bool {
+        guard let remote else { return true }
+        // Unless it hears how far we have pulled, it would start further back next time.
+        let isUnacknowledged = try pulledThrough() > acknowledged
+        return isUnacknowledged || !page.records.isEmpty || !page.isLast
+            || !remote.vector.covers(page.knowledge.vector)
+            || !remote.lifecycle.covers(page.knowledge.lifecycle)
+    }
+
+    private func pulledThrough() throws(SyncError) -> SyncCount {
+        try engine(dataset.name) { () throws(StoreError) in
+            try dataset.checkpoint(for: peer).pulledThrough
+        }
+    }
+
+    /// The peer has everything up to the end of the page, and we have everything of the peer's
+    /// that came of it.
+    ///
+    /// - Returns: how far the peer now knows us to have pulled.
+    private func remember(
+        _ page: RecordPage, accepted answer: PushAnswer, pulled: SyncCount
+    ) throws(SyncError) -> SyncCount {
+        try engine(dataset.name) { () throws(StoreError) in
+            var checkpoint = try dataset.checkpoint(for: peer)
+            var acknowledged = pulled
+            if let appliedAfter = answer.appliedAfter, appliedAfter <= pulled {
+                acknowledged = max(pulled, answer.knowledge.syncCount)
+                checkpoint.pulledThrough = max(checkpoint.pulledThrough, acknowledged)
+            }
+            checkpoint.pushedThrough = page.through
+            checkpoint.vector.formUnion(answer.knowledge.vector)
+            try dataset.remember(checkpoint, of: peer)
+            return acknowledged
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import Tidemark
+
+// The asking side of an exchange of one dataset.
+//
+//   hello ─▶ lifecycle ─▶ pull, settling conflicts ─▶ push ─▶ done
+//     ▲                                                │
+//     └──────────── the peer has moved on ─────────────┘
+//
+// Invariants:
+// - Nothing is pushed before everything was pulled and every conflict settled.
+// - A checkpoint is stored in the same batch as the records that it vouches for.
+// - The peer's vector is joined into ours only with the last page of a pull, when all that it
+//   speaks of has been applied.
+// - Positions count only as far as both sides remember them. Each side stores both directions;
+//   a side that was restored from a backup has forgotten the newer ones, and the exchange starts
+//   again where the two still agree. (CouchDB's replicator compares checkpoints in the same way.)
+// - Records leave only when they are durable here.
+// - State of the store is read again after every `await`.
+//
+// A crash or a lost message at any point leaves both sides in a state from which the next exchange
+// goes on: records compare by version, so to apply a page twice is to apply it once.
+
+/// One exchange of one dataset with one peer. Belongs to one task.
+final class SyncSession {
+    let store: Store
+    let dataset: Dataset
+    let connection: PeerConnection
+    let options: SyncOptions
+
+    var result: SyncResult
+    /// What the peer last told about itself.
+    var remote: PeerKnowledge?
+    var peer: ReplicaID
+    /// Where to go on in the peer's order of change.
+    var pullPosition = SyncCount.zero
+    /// Where to go on in ours.
+    var pushPosition = SyncCount.zero
+    /// What the peer remembers of how far we have pulled.
+    var acknowledged = SyncCount.zero
+    /// Former ids of this store of which the peer has seen more than we have.
+    var doubted: Set<ReplicaID> = []
+    /// Keys of which the peer is known to have the write under a doubted id that is here.
+    var confirmedKeys: Set<[UInt8]> = []
+    private var recordsReceived = 0
+    private var recordsSent = 0
+
+    init(
+        store: Store, dataset: Dataset, connection: PeerConnection, options: SyncOptions,
+        peer: ReplicaID
+    ) {
+        self.store = store
+        self.dataset = dataset
+        self.connection = connection
+        self.options = options
+        self.peer = peer
+        result = SyncResult(dataset: dataset.name, remoteReplica: peer)
+    }
+
+    /// - Parameter greeting: the answer to a hello that was just asked; nil to ask first.
+    func run(greeting: DatasetGreeting?) async throws(SyncError) -> SyncResult {
+        var greeting = greeting
+        var lastError: SyncError?
+        while result.attempts < options.attemptsMax {
+            result.attempts += 1
+            do throws(SyncError) {
+                if try await attempt(greeting) {
+                    return try finished()
+                }
+                lastError = nil
+            } catch {
+                guard error.code == .peerChanged else {
+                    throw error.located(peer: peer.description, dataset: dataset.name)
+                }
+                lastError = error
+            }
+            greeting = nil
+        }
+        throw lastError?.located(peer: peer.description, dataset: dataset.name)
+            ?? SyncError(
+                .contended,
+                "the peer's dataset changed during each of \(result.attempts) attempts; "
+                    + "repeat the exchange or raise attemptsMax", peer: peer.description,
+                dataset: dataset.name)
+    }
+
+    /// - Returns: false if the peer wrote meanwhile what we must pull first.
+    private func attempt(_ known: DatasetGreeting?) async throws(SyncError) -> Bool {
+        var greeting = known
+        if greeting == nil {
+            greeting = try await greet()
+        }
+        if try renewIfRolledBack(greeting?.knowledge?.vector) {
+            // The peer's checkpoints about the id we gave up mean nothing for the new one.
+            greeting = try await greet()
+        }
+        remote = greeting?.knowledge
+        try takePositions(greeting)
+        if let remote {
+            try settleLifecycle(remote.lifecycle)
+            if try hasNews(remote) {
+                try await pull()
+            }
+        }
+        return try await push()
+    }
+
+    /// Whether a pull could bring anything. Without this, each of a million idle datasets would
+    /// cost a round trip.
+    private func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
+        let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.vector }
+        return remote.syncCount > pullPosition || !trusted(ours).covers(remote.vector)
+    }
+
+    private func greet() async throws(SyncError) -> DatasetGreeting? {
+        let request = HelloRequest(
+            versions: SyncLimits.protocolVersions, from: store.replicaID, names: [dataset.name])
+        let answer = try await counted { connection, traffic throws(SyncError) in
+            try await connection.hello(request, &traffic)
+        }
+        peer = answer.replica
+        result.remoteReplica = peer
+        try Self.refuse(peer, sameAs: store.replicaID)
+        return answer.datasets.first { $0.name == dataset.name }
+    }
+
+    static func refuse(_ peer: ReplicaID, sameAs own: ReplicaID) throws(SyncError) {
+        guard peer != own else {
+            throw SyncError(
+                .sameReplica,
+                "both sides are replica \(peer), so one store is a copy of the other's "
+                    + "directory; put a new, empty store in place of the copy and synchronise it",
+                peer: peer.description)
+        }
+    }
+
+    private func takePositions(_ greeting: DatasetGreeting?) throws(SyncError) {
+        let (checkpoint, ours) = try engine(dataset.name) { () throws(StoreError) in
+            (try dataset.checkpoint(for: peer), try dataset.knowledge())
+        }
+        let theirs = greeting?.knowledge?.syncCount ?? .zero
+        acknowledged = greeting?.pushedThrough ?? .zero
+        pullPosition = min(checkpoint.pulledThrough, acknowledged)
+        pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
+        if pullPosition > theirs { pullPosition = .zero }
+        if pushPosition > ours.syncCount { pushPosition = .zero }
+    }
+
+    var address: Address {
+        Address(from: store.replicaID, to: peer, dataset: dataset.name)
+    }
+
+    /// Asks, and adds what it took to the result.
+    func counted<Answer>(
+        _ question: (PeerConnection, inout PeerConnection.Traffic) async throws(SyncError) -> Answer
+    ) async throws(SyncError) -> Answer {
+        var traffic = PeerConnection.Traffic()
+        let answer = try await question(connection, &traffic)
+        result.bytesSent += traffic.sent
+        result.bytesReceived += traffic.received
+        return answer
+    }
+
+    func report(_ phase: SyncProgress.Phase, records: Int) {
+        switch phase {
+        case .pulling:
+            result.pagesReceived += 1
+            recordsReceived += records
+        case .pushing:
+            result.pagesSent += 1
+            recordsSent += records
+        }
+        options.progress?(
+            SyncProgress(
+                dataset: dataset.name, phase: phase, recordsReceived: recordsReceived,
+                recordsSent: recordsSent, bytesReceived: result.bytesReceived,
+                bytesSent: result.bytesSent))
+    }
+
+    private func finished() throws(SyncError) -> SyncResult {
+        result.localSyncCount = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge().syncCount
+        }
+        result.remoteSyncCount = remote?.syncCount ?? .zero
+        return result
+    }
+}

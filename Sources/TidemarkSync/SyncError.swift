@@ -1,0 +1,114 @@
+public import Tidemark
+
+/// Why an exchange with a peer stopped, where, and what to do about it.
+///
+/// Decide by ``code`` alone. The message is for people and may change; it ends with a remedy.
+/// Whatever the error, no acknowledged write is lost and the exchange may be repeated: it goes on
+/// after the last page that was applied.
+public struct SyncError: Error, Hashable, Sendable {
+    /// The kinds of failure that a caller would answer differently.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        public let description: String
+
+        private init(_ description: String) {
+            self.description = description
+        }
+
+        /// The peer cannot be reached or did not answer in time. Try again later.
+        public static let unreachable = Code("unreachable")
+        /// The peer refuses the token. Correct the token.
+        public static let unauthorized = Code("unauthorized")
+        /// The two sides have no version of the protocol in common. Update the older one.
+        public static let protocolMismatch = Code("protocolMismatch")
+        /// The peer sent what is no message of the protocol, or a damaged one. Check the address
+        /// and what stands between the two.
+        public static let badMessage = Code("badMessage")
+        /// A message is larger than one side accepts. Raise the limit or lower the page size.
+        public static let tooLarge = Code("tooLarge")
+        /// The merge policy stopped at a conflict. Nothing was pushed; settle it and repeat.
+        public static let conflictPending = Code("conflictPending")
+        /// The dataset was deleted on the other side. Choose a ``DatasetDeletedAction``.
+        public static let datasetDeleted = Code("datasetDeleted")
+        /// Writes kept arriving faster than they could be merged. Repeat the exchange.
+        public static let contended = Code("contended")
+        /// Both sides have the same replica id, so one store is a copy of the other.
+        public static let sameReplica = Code("sameReplica")
+        /// The peer took a new replica id, or another store stands behind its address now, and
+        /// went on doing so for all attempts. Repeat the exchange.
+        public static let peerChanged = Code("peerChanged")
+        /// The peer failed by its own account. See the message, and the peer's log.
+        public static let peerFailed = Code("peerFailed")
+        /// This side's store failed; see ``SyncError/storeError``.
+        public static let store = Code("store")
+        /// The task was cancelled. What was applied until then stays.
+        public static let cancelled = Code("cancelled")
+    }
+
+    public let code: Code
+    /// One line: what was wrong and what to do.
+    public let message: String
+    /// The other side, as far as it is known: a replica id or an address.
+    public let peer: String?
+    public let dataset: String?
+    public let key: [UInt8]?
+    /// The store's own error, if the code is ``Code/store``.
+    public let storeError: StoreError?
+
+    public init(
+        _ code: Code, _ message: String, peer: String? = nil, dataset: String? = nil,
+        key: [UInt8]? = nil, storeError: StoreError? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.peer = peer
+        self.dataset = dataset
+        self.key = key
+        self.storeError = storeError
+    }
+
+    /// Wraps what the store of this side threw.
+    public init(_ error: StoreError, dataset: String? = nil) {
+        self.init(.store, error.message, dataset: dataset, storeError: error)
+    }
+}
+
+extension SyncError: CustomStringConvertible {
+    public var description: String {
+        var places: [String] = []
+        if let peer { places.append("peer \(peer)") }
+        if let dataset { places.append("dataset \(dataset)") }
+        if let key { places.append("key \(String(validating: key, as: UTF8.self) ?? "\(key)")") }
+        if let location = storeError?.location { places.append("\(location)") }
+        return places.isEmpty ? message : "\(message) [\(places.joined(separator: ", "))]"
+    }
+}
+
+extension SyncError {
+    /// The same error with the places filled in that the thrower did not know.
+    func located(peer: String?, dataset: String?) -> SyncError {
+        SyncError(
+            code, message, peer: self.peer ?? peer, dataset: self.dataset ?? dataset, key: key,
+            storeError: storeError)
+    }
+
+    static func badMessage(_ problem: String) -> SyncError {
+        SyncError(
+            .badMessage,
+            "\(problem); check that the address leads to a Tidemark peer and repeat the exchange")
+    }
+
+    static func cancelled(dataset: String? = nil) -> SyncError {
+        SyncError(.cancelled, "the exchange was cancelled; repeat it to go on", dataset: dataset)
+    }
+}
+
+/// Runs an engine call and wraps its error.
+func engine<Result>(
+    _ dataset: String? = nil, _ body: () throws(StoreError) -> Result
+) throws(SyncError) -> Result {
+    do throws(StoreError) {
+        return try body()
+    } catch {
+        throw SyncError(error, dataset: dataset)
+    }
+}

@@ -1,0 +1,31 @@
+import Tidemark
+
+/// Every bound of the exchange in one place, each with its reason.
+public enum SyncLimits {
+    /// The versions of the protocol that this build speaks.
+    public static let protocolVersions: ClosedRange<UInt16> = 1...1
+    /// Bytes of a whole message: the largest value and key, and 31 MiB for everything around
+    /// them. Nothing larger is read, decompressed or sent.
+    public static let messageBytesMax = Limits.valueBytesMax + (32 << 20)
+    /// Bytes of keys and values in a page before its last record, which may be of any size.
+    public static let pageBytesMax = 16 << 20
+    /// Records in a page: bounds the memory for them beside their keys and values.
+    public static let pageRecordsMax = 100_000
+    /// Entries of one version vector: more replicas than this have written to one dataset.
+    public static let vectorEntriesMax = 65_536
+    /// Entries of all vectors of the records of one message, as they are in memory: about 400 MB.
+    /// Vectors are shared on the wire, so a small message could ask for any amount.
+    public static let messageVectorEntriesMax = 16 << 20
+    /// The same as a sender plans it, with room for records that have seen more than the dataset.
+    static let pageVectorEntriesMax = messageVectorEntriesMax / 4
+    /// Datasets in one answer to a hello; the asker asks for the rest.
+    public static let datasetsPerAnswerMax = 1_000
+    /// Bytes of the text in an error answer.
+    public static let failureTextBytesMax = 4_096
+    /// Conflicts listed by name in a result; all are counted.
+    public static let settlementsMax = 1_000
+    /// Conflicting keys listed in the answer to a push. The asker pulls them all anyway.
+    public static let conflictKeysMax = 1_000
+    /// How often a page is compared afresh because local writes moved its records on.
+    static let comparisonRoundsMax = 100
+}

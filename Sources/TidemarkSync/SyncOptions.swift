@@ -1,0 +1,68 @@
+/// How an exchange is carried out.
+public struct SyncOptions: Sendable {
+    /// How conflicts are settled.
+    public var policy: MergePolicy
+    /// How often pull and push are repeated if the peer changes meanwhile: 1...1,000.
+    public var attemptsMax: Int
+    /// About how many bytes of keys and values a page carries: 1...16 MiB. A larger record travels
+    /// alone.
+    public var pageBytesMax: Int
+    /// How many records a page carries: 1...100,000.
+    public var pageRecordsMax: Int
+    /// What to do if the other side has deleted the dataset since the last exchange.
+    public var onDatasetDeleted: DatasetDeletedAction
+    /// Called after each page, on the task that synchronises.
+    public var progress: (@Sendable (SyncProgress) -> Void)?
+
+    public init(
+        policy: MergePolicy = .lastWriterWins, attemptsMax: Int = 5,
+        pageBytesMax: Int = 1 << 20, pageRecordsMax: Int = 8_192,
+        onDatasetDeleted: DatasetDeletedAction = .keepAndStop,
+        progress: (@Sendable (SyncProgress) -> Void)? = nil
+    ) {
+        self.policy = policy
+        self.attemptsMax = attemptsMax
+        self.pageBytesMax = pageBytesMax
+        self.pageRecordsMax = pageRecordsMax
+        self.onDatasetDeleted = onDatasetDeleted
+        self.progress = progress
+    }
+
+    /// The same options with each number moved into its bounds.
+    var bounded: SyncOptions {
+        var options = self
+        options.attemptsMax = min(max(attemptsMax, 1), 1_000)
+        options.pageBytesMax = min(max(pageBytesMax, 1), SyncLimits.pageBytesMax)
+        options.pageRecordsMax = min(max(pageRecordsMax, 1), SyncLimits.pageRecordsMax)
+        return options
+    }
+}
+
+/// What to do with a dataset that lives here and was deleted on the other side.
+public enum DatasetDeletedAction: Hashable, Sendable {
+    /// Deletes it here too, with the changes that the other side never saw.
+    case discardLocal
+    /// Keeps every record here and brings the dataset back to life on the other side.
+    case keepAndRecreate
+    /// Ends the exchange with ``SyncError/Code/datasetDeleted`` and changes nothing.
+    case keepAndStop
+}
+
+/// How far an exchange of one dataset has come.
+public struct SyncProgress: Hashable, Sendable {
+    public enum Phase: Hashable, Sendable {
+        case pulling
+        case pushing
+    }
+
+    public let dataset: String
+    public let phase: Phase
+    /// Records received so far, those already known included.
+    public let recordsReceived: Int
+    /// Records sent so far.
+    public let recordsSent: Int
+    /// Bytes of all messages received so far.
+    public let bytesReceived: Int
+    /// Bytes of all messages sent so far.
+    public let bytesSent: Int
+}

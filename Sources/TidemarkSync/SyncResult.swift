@@ -1,0 +1,48 @@
+public import Tidemark
+
+/// What an exchange of one dataset did.
+public struct SyncResult: Hashable, Sendable {
+    /// A conflict and what became of it.
+    public struct Settlement: Hashable, Sendable {
+        public enum Decision: String, Hashable, Sendable {
+            case local, remote, merged, deleted
+        }
+
+        public let key: [UInt8]
+        public let decision: Decision
+    }
+
+    public let dataset: String
+    /// Records of the other side that changed something here.
+    public internal(set) var pulled = 0
+    /// Records of this side that changed something there.
+    public internal(set) var pushed = 0
+    /// Conflicts settled.
+    public internal(set) var conflicts = 0
+    /// The first ``SyncLimits/settlementsMax`` conflicts, in the order in which they were settled.
+    public internal(set) var settled: [Settlement] = []
+    public internal(set) var pagesSent = 0
+    public internal(set) var pagesReceived = 0
+    /// Bytes of all messages about this dataset.
+    public internal(set) var bytesSent = 0
+    public internal(set) var bytesReceived = 0
+    /// Rounds of pull and push.
+    public internal(set) var attempts = 0
+    /// This side's count of the dataset when the exchange ended.
+    public internal(set) var localSyncCount: SyncCount = .zero
+    /// The other side's count when it last answered.
+    public internal(set) var remoteSyncCount: SyncCount = .zero
+    public internal(set) var remoteReplica: ReplicaID
+
+    init(dataset: String, remoteReplica: ReplicaID) {
+        self.dataset = dataset
+        self.remoteReplica = remoteReplica
+    }
+
+    mutating func note(_ settlement: Settlement) {
+        conflicts += 1
+        if settled.count < SyncLimits.settlementsMax {
+            settled.append(settlement)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+/// Takes the body of a message apart. Everything is bounded by what is really there before any
+/// memory is taken for it; what does not fit throws `badMessage` with the position.
+struct ByteReader {
+    private let bytes: ArraySlice<UInt8>
+    private var position: Int
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        self.bytes = bytes
+        position = bytes.startIndex
+    }
+
+    init(_ bytes: [UInt8]) {
+        self.init(bytes[...])
+    }
+
+    var remaining: Int { bytes.endIndex - position }
+
+    func failure(_ problem: String) -> SyncError {
+        .badMessage("\(problem) at byte \(position - bytes.startIndex) of the body")
+    }
+
+    mutating func takeByte() throws(SyncError) -> UInt8 {
+        guard remaining > 0 else { throw failure("the message ends too soon") }
+        defer { position += 1 }
+        return bytes[position]
+    }
+
+    mutating func takeVarint() throws(SyncError) -> UInt64 {
+        var number: UInt64 = 0
+        var shift: UInt64 = 0
+        while true {
+            let byte = try takeByte()
+            let bits = UInt64(byte & 0x7F)
+            // The tenth byte holds the 64th bit alone.
+            guard shift < 63 || (shift == 63 && bits <= 1) else {
+                throw failure("a number exceeds 64 bits")
+            }
+            number |= bits << shift
+            if byte & 0x80 == 0 {
+                return number
+            }
+            shift += 7
+        }
+    }
+
+    /// A count of things that take at least so many bytes each, and of which there are at most so
+    /// many.
+    mutating func takeCount(
+        of what: String, bytesEach: Int = 1, max: Int = .max
+    ) throws(SyncError) -> Int {
+        let count = try takeVarint()
+        guard count <= UInt64(min(max, remaining / bytesEach)) else {
+            throw failure("\(count) \(what) are more than there can be")
+        }
+        return Int(count)
+    }
+
+    mutating func takeFixed<Number: FixedWidthInteger & UnsignedInteger>(
+        _ type: Number.Type
+    ) throws(SyncError) -> Number {
+        var number: Number = 0
+        for shift in stride(from: 0, to: Number.bitWidth, by: 8) {
+            number |= Number(try takeByte()) << shift
+        }
+        return number
+    }
+
+    mutating func takeBytes(_ what: String, max: Int) throws(SyncError) -> [UInt8] {
+        let count = try takeCount(of: "bytes of \(what)", max: max)
+        defer { position += count }
+        return Array(bytes[position..<position + count])
+    }
+
+    mutating func takeText(_ what: String, max: Int) throws(SyncError) -> String {
+        let content = try takeBytes(what, max: max)
+        guard let text = String(validating: content, as: UTF8.self) else {
+            throw failure("the \(what) is not UTF-8")
+        }
+        return text
+    }
+
+    mutating func takeFlag() throws(SyncError) -> Bool {
+        switch try takeByte() {
+        case 0: return false
+        case 1: return true
+        case let other: throw failure("\(other) is neither yes nor no")
+        }
+    }
+
+    /// Nothing may be left: bytes that nobody reads are bytes that somebody meant differently.
+    func finish() throws(SyncError) {
+        guard remaining == 0 else { throw failure("\(remaining) bytes too many") }
+    }
+}

@@ -1,0 +1,166 @@
+import Tidemark
+
+extension SyncMessage {
+    /// Takes a message apart whose frame was checked.
+    init(_ frame: MessageFrame) throws(SyncError) {
+        guard let kind = MessageKind(rawValue: frame.kind) else {
+            throw .badMessage("a message is of the unknown kind \(frame.kind)")
+        }
+        var reader = VersionReader(frame.body)
+        switch kind {
+        case .hello: self = .hello(try HelloRequest(from: &reader))
+        case .pull: self = .pull(try PullRequest(from: &reader))
+        case .push: self = .push(try PushRequest(from: &reader))
+        case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
+        case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
+        case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
+        case .failure: self = .failure(try Failure(from: &reader))
+        }
+        try reader.finish()
+    }
+}
+
+extension VersionReader {
+    mutating func takeSyncCount() throws(SyncError) -> SyncCount {
+        SyncCount(rawValue: try plain { reader throws(SyncError) in try reader.takeVarint() })
+    }
+
+    mutating func takeFlag() throws(SyncError) -> Bool {
+        try plain { reader throws(SyncError) in try reader.takeFlag() }
+    }
+
+    /// Whether it is a name that the store accepts is for the store to say.
+    mutating func takeName() throws(SyncError) -> String {
+        try plain { reader throws(SyncError) in
+            try reader.takeText("dataset name", max: Limits.datasetNameBytesMax)
+        }
+    }
+
+    mutating func takeCount(
+        of what: String, bytesEach: Int = 1, max: Int
+    ) throws(SyncError) -> Int {
+        try plain { reader throws(SyncError) in
+            try reader.takeCount(of: what, bytesEach: bytesEach, max: max)
+        }
+    }
+
+    /// A number that stands for itself and not for bytes that follow.
+    mutating func takeNumber(max: Int) throws(SyncError) -> Int {
+        try plain { reader throws(SyncError) in
+            Int(min(try reader.takeVarint(), UInt64(max)))
+        }
+    }
+}
+
+extension Address {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        from = try reader.takeReplica()
+        to = try reader.takeReplica()
+        dataset = try reader.takeName()
+    }
+}
+
+extension HelloRequest {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        versions = try reader.plain { reader throws(SyncError) in
+            let lowest = try reader.takeFixed(UInt16.self)
+            let highest = try reader.takeFixed(UInt16.self)
+            guard lowest <= highest else { throw reader.failure("a range is upside down") }
+            return lowest...highest
+        }
+        from = try reader.takeReplica()
+        if try reader.takeFlag() {
+            var names: [String] = []
+            for _
+                in 0..<(try reader.takeCount(
+                    of: "dataset names", max: SyncLimits.datasetsPerAnswerMax))
+            {
+                names.append(try reader.takeName())
+            }
+            self.names = names
+        }
+        if try reader.takeFlag() {
+            after = try reader.takeName()
+        }
+    }
+}
+
+extension HelloAnswer {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        version = try reader.plain { reader throws(SyncError) in
+            try reader.takeFixed(UInt16.self)
+        }
+        replica = try reader.takeReplica()
+        let count = try reader.takeCount(
+            of: "datasets", bytesEach: 4, max: SyncLimits.datasetsPerAnswerMax)
+        datasets = []
+        for _ in 0..<count {
+            datasets.append(try DatasetGreeting(from: &reader))
+        }
+        isComplete = try reader.takeFlag()
+    }
+}
+
+extension DatasetGreeting {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        name = try reader.takeName()
+        knowledge = try reader.takeFlag() ? try reader.takeKnowledge() : nil
+        pulledThrough = try reader.takeSyncCount()
+        pushedThrough = try reader.takeSyncCount()
+    }
+}
+
+extension PullRequest {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        address = try Address(from: &reader)
+        since = try reader.takeSyncCount()
+        recordsMax = try reader.takeNumber(max: SyncLimits.pageRecordsMax)
+        bytesMax = try reader.takeNumber(max: SyncLimits.pageBytesMax)
+        vector = try reader.takeVector()
+    }
+}
+
+extension PushRequest {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        address = try Address(from: &reader)
+        since = try reader.takeSyncCount()
+        acknowledged = try reader.takeSyncCount()
+        page = try reader.takePage()
+    }
+}
+
+extension PushAnswer {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        switch try reader.plain({ reader throws(SyncError) in try reader.takeByte() }) {
+        case 0:
+            outcome = .accepted(changed: try reader.takeNumber(max: SyncLimits.pageRecordsMax))
+        case 1:
+            let changed = try reader.takeNumber(max: SyncLimits.pageRecordsMax)
+            var keys: [[UInt8]] = []
+            let count = try reader.takeCount(of: "keys", max: SyncLimits.conflictKeysMax)
+            for _ in 0..<count {
+                keys.append(
+                    try reader.plain { reader throws(SyncError) in
+                        try reader.takeBytes("key", max: Limits.keyBytesMax)
+                    })
+            }
+            outcome = .conflicts(keys: keys, changed: changed)
+        case 2:
+            outcome = .gap(try reader.takeSyncCount())
+        case let other:
+            throw .badMessage("\(other) is no outcome of a push")
+        }
+        appliedAfter = try reader.takeFlag() ? try reader.takeSyncCount() : nil
+        knowledge = try reader.takeKnowledge()
+    }
+}
+
+extension Failure {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        (code, message) = try reader.plain { reader throws(SyncError) in
+            let code = try reader.takeText("error code", max: 64)
+            let text = try reader.takeText("message", max: SyncLimits.failureTextBytesMax)
+            return (code, text)
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import Tidemark
+
+extension SyncMessage {
+    /// The message as it travels.
+    func encoded() throws(SyncError) -> [UInt8] {
+        var writer = VersionWriter()
+        switch self {
+        case .hello(let request): request.write(to: &writer)
+        case .pull(let request): request.write(to: &writer)
+        case .push(let request): request.write(to: &writer)
+        case .helloAnswer(let answer): answer.write(to: &writer)
+        case .pullAnswer(let answer): writer.putPage(answer.page)
+        case .pushAnswer(let answer): answer.write(to: &writer)
+        case .failure(let failure): failure.write(to: &writer)
+        }
+        let version = SyncLimits.protocolVersions.upperBound
+        return try MessageFrame(version: version, kind: kind.rawValue, body: writer.bytes).encoded()
+    }
+}
+
+extension Address {
+    func write(to writer: inout VersionWriter) {
+        writer.putReplica(from)
+        writer.putReplica(to)
+        writer.plain { $0.putText(dataset) }
+    }
+}
+
+extension HelloRequest {
+    func write(to writer: inout VersionWriter) {
+        writer.plain {
+            $0.putFixed(versions.lowerBound)
+            $0.putFixed(versions.upperBound)
+        }
+        writer.putReplica(from)
+        writer.plain {
+            $0.putFlag(names != nil)
+            if let names {
+                $0.putCount(names.count)
+                for name in names {
+                    $0.putText(name)
+                }
+            }
+            $0.putFlag(after != nil)
+            if let after {
+                $0.putText(after)
+            }
+        }
+    }
+}
+
+extension HelloAnswer {
+    func write(to writer: inout VersionWriter) {
+        writer.plain { $0.putFixed(version) }
+        writer.putReplica(replica)
+        writer.plain { $0.putCount(datasets.count) }
+        for dataset in datasets {
+            dataset.write(to: &writer)
+        }
+        writer.plain { $0.putFlag(isComplete) }
+    }
+}
+
+extension DatasetGreeting {
+    func write(to writer: inout VersionWriter) {
+        writer.plain {
+            $0.putText(name)
+            $0.putFlag(knowledge != nil)
+        }
+        if let knowledge {
+            writer.putKnowledge(knowledge)
+        }
+        writer.plain {
+            $0.putVarint(pulledThrough.rawValue)
+            $0.putVarint(pushedThrough.rawValue)
+        }
+    }
+}
+
+extension PullRequest {
+    func write(to writer: inout VersionWriter) {
+        address.write(to: &writer)
+        writer.plain {
+            $0.putVarint(since.rawValue)
+            $0.putCount(recordsMax)
+            $0.putCount(bytesMax)
+        }
+        writer.putVector(vector)
+    }
+}
+
+extension PushRequest {
+    func write(to writer: inout VersionWriter) {
+        address.write(to: &writer)
+        writer.plain {
+            $0.putVarint(since.rawValue)
+            $0.putVarint(acknowledged.rawValue)
+        }
+        writer.putPage(page)
+    }
+}
+
+extension PushAnswer {
+    func write(to writer: inout VersionWriter) {
+        writer.plain {
+            switch outcome {
+            case .accepted(let changed):
+                $0.put(0)
+                $0.putCount(changed)
+            case .conflicts(let keys, let changed):
+                $0.put(1)
+                $0.putCount(changed)
+                $0.putCount(keys.count)
+                for key in keys {
+                    $0.putBytes(key)
+                }
+            case .gap(let syncCount):
+                $0.put(2)
+                $0.putVarint(syncCount.rawValue)
+            }
+            $0.putFlag(appliedAfter != nil)
+            if let appliedAfter {
+                $0.putVarint(appliedAfter.rawValue)
+            }
+        }
+        writer.putKnowledge(knowledge)
+    }
+}
+
+extension Failure {
+    func write(to writer: inout VersionWriter) {
+        writer.plain {
+            $0.putText(code)
+            $0.putText(message)
+        }
+    }
+}

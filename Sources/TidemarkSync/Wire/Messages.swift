@@ -1,0 +1,138 @@
+import Tidemark
+
+// What the two sides say to each other. Each request stands for itself: the responder keeps nothing
+// between two of them but what is in its store.
+
+/// What a peer knows of a dataset at one moment.
+struct PeerKnowledge: Hashable, Sendable {
+    var vector: VersionVector
+    var syncCount: SyncCount
+    var lifecycle: PeerLifecycle
+}
+
+/// A ``DatasetLifecycle`` as it travels.
+struct PeerLifecycle: Hashable, Sendable {
+    var isDeleted: Bool
+    var wiped: VersionVector
+    var time: HybridTime
+    var replica: ReplicaID
+}
+
+/// A run of changes in the sender's order of change.
+struct RecordPage: Hashable, Sendable {
+    var records: [Record]
+    /// Everything up to here is in this page or an earlier one, or known to the receiver.
+    var through: SyncCount
+    /// Whether nothing came after `through` at the moment of reading.
+    var isLast: Bool
+    /// Of the moment of reading.
+    var knowledge: PeerKnowledge
+}
+
+/// Who speaks to whom about which dataset.
+struct Address: Hashable, Sendable {
+    var from: ReplicaID
+    /// Whom the asker believes to speak to. If the responder has another id (it drew a new one, or
+    /// another store stands behind the address now) what the asker remembers does not hold.
+    var to: ReplicaID
+    var dataset: String
+}
+
+/// Asks who is there and how the datasets stand.
+struct HelloRequest: Hashable, Sendable {
+    var versions: ClosedRange<UInt16>
+    var from: ReplicaID
+    /// The wanted datasets; nil for all of them, deleted ones included.
+    var names: [String]?
+    /// Only datasets after this one in the order of names; for all, page by page.
+    var after: String?
+}
+
+struct HelloAnswer: Hashable, Sendable {
+    var version: UInt16
+    var replica: ReplicaID
+    var datasets: [DatasetGreeting]
+    /// Whether there is nothing after the last of `datasets`.
+    var isComplete: Bool
+}
+
+/// How one dataset stands at the responder.
+struct DatasetGreeting: Hashable, Sendable {
+    var name: String
+    /// nil if the responder never heard of it.
+    var knowledge: PeerKnowledge?
+    /// The responder's checkpoint about the asker.
+    var pulledThrough: SyncCount
+    var pushedThrough: SyncCount
+}
+
+/// Asks for changes.
+struct PullRequest: Hashable, Sendable {
+    var address: Address
+    /// In the responder's order of change. The asker has durably applied everything up to here.
+    var since: SyncCount
+    var recordsMax: Int
+    var bytesMax: Int
+    /// What the asker has seen, so that it is left out.
+    var vector: VersionVector
+}
+
+struct PullAnswer: Hashable, Sendable {
+    var page: RecordPage
+}
+
+/// Hands over changes.
+struct PushRequest: Hashable, Sendable {
+    var address: Address
+    /// In the asker's order of change: the page follows on this.
+    var since: SyncCount
+    /// In the responder's order of change: the asker has durably applied everything up to here.
+    var acknowledged: SyncCount
+    var page: RecordPage
+}
+
+struct PushAnswer: Hashable, Sendable {
+    enum Outcome: Hashable, Sendable {
+        /// Everything is durably applied; so many records changed something.
+        case accepted(changed: Int)
+        /// Some records are concurrent with the responder's. The others are applied.
+        case conflicts(keys: [[UInt8]], changed: Int)
+        /// The responder has the asker's changes up to here only: push from here.
+        case gap(SyncCount)
+    }
+
+    var outcome: Outcome
+    /// The responder's count before it applied the page, if nothing but the page was applied
+    /// there since: then the asker need not pull what came of its own push.
+    var appliedAfter: SyncCount?
+    var knowledge: PeerKnowledge
+}
+
+/// Why there is no answer.
+struct Failure: Hashable, Sendable {
+    /// On the wire as text; a code that the asker does not know counts as `peerFailed`.
+    var code: String
+    var message: String
+}
+
+enum SyncMessage: Hashable, Sendable {
+    case hello(HelloRequest)
+    case pull(PullRequest)
+    case push(PushRequest)
+    case helloAnswer(HelloAnswer)
+    case pullAnswer(PullAnswer)
+    case pushAnswer(PushAnswer)
+    case failure(Failure)
+
+    var kind: MessageKind {
+        switch self {
+        case .hello: .hello
+        case .pull: .pull
+        case .push: .push
+        case .helloAnswer: .helloAnswer
+        case .pullAnswer: .pullAnswer
+        case .pushAnswer: .pushAnswer
+        case .failure: .failure
+        }
+    }
+}
