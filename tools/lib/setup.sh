@@ -1,0 +1,46 @@
+# What tools/demo, tools/test and .ci/run share: finding or installing what they need.
+# Sourced by bash, from the top of the repository.
+# shellcheck shell=bash
+
+# Prints a line to standard error and ends the script.
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$1" >&2
+    exit 1
+}
+
+# Ends the script unless a Swift toolchain is on the path.
+require_swift() {
+    command -v swift >/dev/null \
+        || fail "no 'swift' on the path; install the toolchain from https://swift.org/install"
+}
+
+# Installs those of the named Debian packages that are missing. Without root it prints the exact
+# command instead and ends the script.
+require_packages() {
+    command -v dpkg-query >/dev/null \
+        || fail "this is no Debian system; install by hand what these packages hold: $*"
+    local package missing=()
+    for package in "$@"; do
+        [[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" == installed ]] \
+            || missing+=("$package")
+    done
+    ((${#missing[@]})) || return 0
+
+    if ((EUID != 0)); then
+        local command="sudo apt-get update && sudo apt-get install -y ${missing[*]}"
+        fail "packages are missing; run: $command"
+    fi
+    echo "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    # The lists of a fresh machine are empty or old; they are fetched only if it turns out so.
+    apt-get install -y -qq "${missing[@]}" </dev/null >/dev/null 2>&1 && return 0
+    apt-get update -qq </dev/null >/dev/null || fail "'apt-get update' failed; is there a network?"
+    apt-get install -y -qq "${missing[@]}" </dev/null >/dev/null \
+        || fail "cannot install ${missing[*]}; see the message above"
+}
+
+# The packages that the build needs, and the records that demo and tests work on.
+require_everything() {
+    require_swift
+    require_packages git pkg-config liblz4-dev libxxhash-dev unicode-data
+}

@@ -1,0 +1,174 @@
+import ArgumentParser
+import Tidemark
+
+/// A command whose output is flushed at its end, also when it fails half-way.
+protocol StoreCommand: AsyncParsableCommand {
+    mutating func run(_ output: OutputStream) async throws
+}
+
+extension StoreCommand {
+    mutating func run() async throws {
+        let output = OutputStream()
+        do {
+            try await run(output)
+        } catch {
+            // What was found before the failure is still worth reading; the failure itself tells
+            // more than a second one about the output.
+            try? output.flush()
+            throw error
+        }
+        try output.flush()
+    }
+}
+
+/// The first argument of every command.
+struct StoreArgument: ParsableArguments {
+    @Argument(help: "The store's directory.", completion: .directory)
+    var store: String
+
+    /// Opens the store without changing a byte of it, also beside a process that writes it.
+    func openForReading() throws -> Store {
+        try openExisting(StoreOptions(isReadOnly: true))
+    }
+
+    /// Opens the store if there is one.
+    func openExisting(_ options: StoreOptions) throws -> Store {
+        var options = options
+        options.createsIfMissing = false
+        do throws(StoreError) {
+            return try Store.open(at: store, options: options)
+        } catch {
+            guard error.code == .notAStore else { throw error }
+            throw CommandFailure(
+                .noInput, "no store in \(store); check the path, or make one with 'tidemark put'")
+        }
+    }
+
+    /// The dataset of a store that is open for reading, or the exit status 1.
+    func dataset(_ name: String, in store: Store) throws -> Dataset {
+        if let dataset = try store.existingDataset(name) { return dataset }
+        throw CommandFailure(
+            .negative,
+            "no dataset \"\(name)\" in \(self.store); see 'tidemark datasets' for those there are")
+    }
+}
+
+/// The options of every command that writes records of its own.
+struct WritingOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "On whose behalf: kept in the version of each record written.", valueName: "name"))
+    var author = ""
+
+    @Option(
+        help: ArgumentHelp(
+            "What a write survives. Default: disk; for import, process "
+                + "for each batch and disk for the end.", valueName: "level"))
+    var durability: DurabilityLevel?
+
+    /// How a store is opened for writing.
+    ///
+    /// Segments are not merged in passing: how many superseded versions are worth keeping is for
+    /// the store's owner to say, with `compact` or `serve`.
+    var options: StoreOptions {
+        StoreOptions(
+            durability: durability?.level ?? .disk, author: author, compactsAutomatically: false)
+    }
+}
+
+/// A durability by its name on the command line.
+struct DurabilityLevel: ExpressibleByArgument {
+    let level: Durability
+
+    init?(argument: String) {
+        guard let level = Durability(rawValue: argument) else { return nil }
+        self.level = level
+    }
+
+    static var allValueStrings: [String] { Durability.allCases.map(\.rawValue) }
+}
+
+/// A key on the command line.
+struct KeyArgument: ParsableArguments {
+    @Argument(help: "The record's key.")
+    var key: String
+
+    @Flag(help: "The key is given in base64, for keys that are not text.")
+    var base64Key = false
+
+    func bytes() throws -> [UInt8] {
+        try keyBytes(key, isBase64: base64Key)
+    }
+}
+
+/// The bytes of a key as the user spelled it.
+func keyBytes(_ text: String, isBase64: Bool) throws -> [UInt8] {
+    guard isBase64 else { return Array(text.utf8) }
+    guard let bytes = Base64.decode(text) else {
+        throw CommandFailure(
+            .usage, "\"\(text)\" is not canonical base64; leave out --base64-key if it is text")
+    }
+    return bytes
+}
+
+/// The secret that both ends of a sync share.
+struct TokenOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("The file that holds the bearer token, on one line.", valueName: "file"),
+        completion: .file())
+    var tokenFile: String
+
+    private static let tokenBytesMax = 4_096
+
+    /// The token, without the white space around it.
+    func token() throws -> String {
+        let file = try InputFile(path: tokenFile)
+        let bytes = try file.readAll(bytesMax: Self.tokenBytesMax)
+        // What may stand in a header (RFC 6750: visible ASCII); anything else is another file.
+        let token = bytes.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
+        guard token.count == 1, let token = token.first,
+            token.allSatisfy({ (0x21...0x7E).contains($0) })
+        else {
+            throw CommandFailure(
+                .usage, "\(file.name) must hold one token of visible ASCII characters")
+        }
+        return String(decoding: token, as: UTF8.self)
+    }
+}
+
+/// The option of every command that reads.
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "Print one JSON object on each line.")
+    var json = false
+}
+
+/// How much of the past a compaction keeps.
+struct HistoryOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Keep so many superseded versions of each key when segments are merged.",
+            valueName: "n"))
+    var history = 0
+
+    func validate() throws {
+        if history < 0 || history > 1_000_000 {
+            throw ValidationError("--history is \(history), and must be 0...1,000,000")
+        }
+    }
+}
+
+/// How many lines at most.
+struct LimitOption: ParsableArguments {
+    @Option(help: ArgumentHelp("Stop after so many.", valueName: "n"))
+    var limit: Int?
+
+    func validate() throws {
+        if let limit, limit < 0 {
+            throw ValidationError("--limit is \(limit), and must be 0 or more")
+        }
+    }
+
+    func isReached(by count: Int) -> Bool {
+        limit.map { count >= $0 } ?? false
+    }
+}

@@ -1,0 +1,154 @@
+import ArgumentParser
+import Synchronization
+import Tidemark
+import TidemarkHTTP
+import TidemarkSync
+
+struct SyncCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync",
+        abstract: "Exchange changes with a hub until both sides hold the same.",
+        discussion: """
+            Pulls, settles conflicts, then pushes. The store is created if missing. Interrupted, \
+            the next call goes on where this one stopped.
+            """)
+
+    enum Policy: String, ExpressibleByArgument, CaseIterable {
+        case lww
+        case local
+        case remote
+    }
+
+    enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
+        case stop
+        case discard
+        case recreate
+    }
+
+    @OptionGroup var target: StoreArgument
+    @Argument(help: "The hub's address: http://HOST:PORT") var url: String
+    @OptionGroup var secret: TokenOption
+    @Option(
+        help: ArgumentHelp(
+            "Only this dataset; may be given several times. Default: all of both sides.",
+            valueName: "name"))
+    var dataset: [String] = []
+    @Option(help: "Which version wins a conflict: the later one, this side's or the hub's.")
+    var policy = Policy.lww
+    @Option(
+        help: ArgumentHelp(
+            "What to do here with a dataset that was deleted there.", valueName: "action"))
+    var deleted = DeletedAction.stop
+    @OptionGroup var writing: WritingOptions
+    @OptionGroup var format: OutputOptions
+
+    func validate() throws {
+        guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
+            throw ValidationError("\(url) is no address of a hub; give http://HOST:PORT")
+        }
+    }
+
+    mutating func run(_ output: OutputStream) async throws {
+        let token = try secret.token()
+        let transport = HTTPTransport(url: url, token: token)
+        let store = try Store.open(at: target.store, options: writing.options)
+        let bar = Mutex(ProgressBar("synchronising"))
+        var options = options
+        options.progress = { progress in
+            bar.withLock { bar in
+                let isPulling = progress.phase == .pulling
+                bar.label = "\(isPulling ? "pulling" : "pushing") \(progress.dataset)"
+                bar.update(
+                    bytes: UInt64(isPulling ? progress.bytesReceived : progress.bytesSent),
+                    of: nil)
+            }
+        }
+        let outcome: Result<[SyncResult], SyncError>
+        do throws(SyncError) {
+            outcome = .success(
+                try await store.synchronize(
+                    with: transport, datasets: dataset.isEmpty ? nil : dataset, options: options))
+        } catch {
+            outcome = .failure(error)
+        }
+        bar.withLock { $0.finish() }
+        await transport.shutdown()
+        try store.close()
+        try write(try outcome.get(), output)
+    }
+
+    private var options: SyncOptions {
+        let policy: MergePolicy =
+            switch policy {
+            case .lww: .lastWriterWins
+            case .local: .keepLocal
+            case .remote: .keepRemote
+            }
+        let action: DatasetDeletedAction =
+            switch deleted {
+            case .stop: .keepAndStop
+            case .discard: .discardLocal
+            case .recreate: .keepAndRecreate
+            }
+        return SyncOptions(policy: policy, onDatasetDeleted: action)
+    }
+
+    private func write(_ results: [SyncResult], _ output: OutputStream) throws {
+        let table = TableWriter(
+            [
+                Column("DATASET", flexibleDownTo: 12),
+                Column("PULLED", .right),
+                Column("PUSHED", .right),
+                Column("CONFLICTS", .right),
+                Column("RECEIVED", .right),
+                Column("SENT", .right),
+            ], output: output)
+        for result in results {
+            if format.json {
+                try output.write(JSONLine(result).line)
+            } else {
+                try table.add([
+                    TerminalText.escaped(result.dataset),
+                    Quantities.grouped(result.pulled),
+                    Quantities.grouped(result.pushed),
+                    Quantities.grouped(result.conflicts),
+                    Quantities.bytes(result.bytesReceived),
+                    Quantities.bytes(result.bytesSent),
+                ])
+            }
+        }
+        try table.finish()
+    }
+}
+
+extension JSONLine {
+    init(_ result: SyncResult) {
+        self.init()
+        add("dataset", result.dataset)
+        add("peer", result.remoteReplica.description)
+        add("pulled", result.pulled)
+        add("pushed", result.pushed)
+        add("conflicts", result.conflicts)
+        add("bytesReceived", result.bytesReceived)
+        add("bytesSent", result.bytesSent)
+        add("attempts", result.attempts)
+        add("localSyncCount", result.localSyncCount.rawValue)
+        add("remoteSyncCount", result.remoteSyncCount.rawValue)
+    }
+}
+
+extension SyncError: ReportableError {
+    var exitStatus: CommandStatus {
+        switch code {
+        case .unreachable, .peerFailed: .unavailable
+        case .unauthorized: .refused
+        case .protocolMismatch: .tooNew
+        case .badMessage, .tooLarge: .protocolBroken
+        case .conflictPending, .datasetDeleted: .negative
+        case .contended, .cancelled: .busy
+        case .sameReplica: .badData
+        case .store: storeError.map { CommandStatus($0.code) } ?? .defect
+        default: .defect
+        }
+    }
+}
