@@ -1,0 +1,168 @@
+import TestSupport
+import Testing
+
+@testable import tidemark
+
+/// Stores on one machine, a hub between them, all through the command.
+@Suite(.timeLimit(.minutes(2))) struct SyncServeTests {
+    let tool: CommandLineTool
+    let token: String
+
+    init() throws {
+        tool = try CommandLineTool()
+        token = try tool.file("token", "correct-horse\n")
+    }
+
+    /// Runs the body while a hub serves the store `hub`, and expects the hub to end in order.
+    private func withHub(_ body: (_ url: String) async throws -> Void) async throws {
+        let hub = try RunningCommand(
+            try CommandLineTool.binary(),
+            [
+                "serve", tool.path("hub"), "--listen", "127.0.0.1:0", "--token-file", token,
+                "--durability", "process",
+            ], in: tool.directory)
+        let outcome: Result<Void, any Error>
+        do {
+            outcome = .success(try await body(try await address(of: hub)))
+        } catch {
+            outcome = .failure(error)
+        }
+        hub.terminate()
+        let ending = try await hub.outcome()
+        try outcome.get()
+        #expect(ending.status == 0, "\(ending.errors)")
+    }
+
+    private func address(of hub: RunningCommand) async throws -> String {
+        while hub.isRunning {
+            if let line = try hub.output().split(separator: "\n").first {
+                return String(line.dropFirst("listening on ".count))
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        throw UnexpectedOutput(description: "the hub ended: \(try hub.errors())")
+    }
+
+    private func sync(_ store: String, _ url: String, _ more: String...) async throws -> Outcome {
+        let running = try RunningCommand(
+            try CommandLineTool.binary(),
+            ["sync", tool.path(store), url, "--token-file", token] + more, in: tool.directory)
+        return try await running.outcome()
+    }
+
+    private func export(_ store: String, _ dataset: String) async throws -> String {
+        try await tool.succeed("export", tool.path(store), dataset).text
+    }
+
+    @Test func twoStoresEndEqual() async throws {
+        let (north, south) = (tool.path("north"), tool.path("south"))
+        try await tool.succeed("put", north, "fruits", "apple", "green")
+        try await tool.succeed("put", north, "herbs", "mint", "fresh")
+        try await tool.succeed("put", south, "fruits", "pear", "yellow")
+        try await withHub { url in
+            let first = try await sync("north", url)
+            #expect(first.status == 0, "\(first.errors)")
+            expectSafeForTerminal(first.text)
+            #expect(first.text.hasPrefix("DATASET  PULLED  PUSHED  CONFLICTS"))
+            let second = try await sync("south", url, "--json")
+            let objects = try second.objects()
+            #expect(objects.map { $0["dataset"] as? String } == ["fruits", "herbs"])
+            #expect(objects.map { $0["pulled"] as? Int } == [1, 1])
+            #expect(objects.map { $0["pushed"] as? Int } == [1, 0])
+            #expect(try await sync("north", url).status == 0)
+        }
+        for dataset in ["fruits", "herbs"] {
+            let wanted = try await export("north", dataset)
+            #expect(try await export("south", dataset) == wanted)
+            #expect(try await export("hub", dataset) == wanted)
+        }
+        #expect(try await export("south", "fruits").contains("apple"))
+    }
+
+    @Test func onlyTheNamedDatasets() async throws {
+        try await tool.succeed("put", tool.path("north"), "a", "k", "v")
+        try await tool.succeed("put", tool.path("north"), "b", "k", "v")
+        try await tool.succeed("put", tool.path("north"), "c", "k", "v")
+        try await withHub { url in
+            let outcome = try await sync("north", url, "--dataset", "a", "--dataset", "c", "--json")
+            #expect(try outcome.objects().map { $0["dataset"] as? String } == ["a", "c"])
+            let datasets = try await tool.succeed("datasets", tool.path("hub"), "--json")
+            #expect(try datasets.objects().map { $0["dataset"] as? String } == ["a", "c"])
+        }
+    }
+
+    @Test(arguments: [("lww", "second"), ("local", "first"), ("remote", "second")])
+    func policiesSettleConflicts(policy: String, winner: String) async throws {
+        try await tool.succeed("put", tool.path("north"), "d", "k", "first")
+        try await tool.succeed("put", tool.path("south"), "d", "k", "second")
+        try await withHub { url in
+            #expect(try await sync("south", url).status == 0)
+            let outcome = try await sync("north", url, "--policy", policy, "--json")
+            #expect(try outcome.objects().first?["conflicts"] as? Int == 1)
+            #expect(try await sync("south", url).status == 0)
+        }
+        let north = try await tool.succeed("get", tool.path("north"), "d", "k").text
+        #expect(north == winner)
+        #expect(try await tool.succeed("get", tool.path("south"), "d", "k").text == winner)
+    }
+
+    @Test func commandsThatReadWorkBesideAHub() async throws {
+        try await tool.succeed("put", tool.path("north"), "d", "k", "v")
+        try await withHub { url in
+            #expect(try await sync("north", url).status == 0)
+            let hub = tool.path("hub")
+            #expect(try await tool.succeed("get", hub, "d", "k").text == "v")
+            for command in ["scan", "export"] {
+                #expect(try await tool.succeed(command, hub, "d").lines.isEmpty == false)
+            }
+            for command in ["datasets", "log", "stats", "verify"] {
+                #expect(try await tool.succeed(command, hub).lines.isEmpty == false)
+            }
+            // A second writer is refused, and told who has the store.
+            expectFailure(try await tool.run("put", hub, "d", "k", "w"), .busy)
+        }
+    }
+
+    @Test func aWrongTokenIsRefused() async throws {
+        try await tool.succeed("put", tool.path("north"), "d", "k", "v")
+        let wrong = try tool.file("wrong", "incorrect-horse\n")
+        try await withHub { url in
+            let outcome = try await tool.run(
+                "sync", tool.path("north"), url, "--token-file", wrong)
+            expectFailure(outcome, .refused)
+        }
+        #expect(try await tool.succeed("datasets", tool.path("hub")).text == "")
+    }
+
+    @Test func aHubThatIsNotThere() async throws {
+        try await tool.succeed("put", tool.path("north"), "d", "k", "v")
+        // Port 1 is reserved, and nothing listens there.
+        expectFailure(try await sync("north", "http://127.0.0.1:1"), .unavailable)
+        expectFailure(try await sync("north", "127.0.0.1:1"), .usage, "http://")
+        #expect(try await tool.succeed("get", tool.path("north"), "d", "k").text == "v")
+    }
+
+    @Test func tokensMustBeTokens() async throws {
+        for content in ["", "\n", "two words\n", "naïve\n", String(repeating: "x", count: 5_000)] {
+            let file = try tool.file("bad", content)
+            let outcome = try await tool.run(
+                "serve", tool.path("hub"), "--listen", "127.0.0.1:0", "--token-file", file)
+            expectFailure(outcome, .usage)
+        }
+        expectFailure(
+            try await tool.run(
+                "sync", tool.path("north"), "http://127.0.0.1:1", "--token-file",
+                tool.path("none")), .noInput)
+        #expect(!Files.exists(tool.path("hub")))
+    }
+
+    @Test func anAddressInUse() async throws {
+        try await withHub { url in
+            let address = String(url.dropFirst("http://".count))
+            let second = try await tool.run(
+                "serve", tool.path("second"), "--listen", address, "--token-file", token)
+            #expect(second.status == CommandStatus.inputOutput.rawValue)
+            #expect(second.errors.contains("choose another address"))
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Glibc
+import Tidemark
+
+/// What becomes of everything that was written but not synced when the power fails.
+package enum Survival: Hashable, Sendable {
+    case nothing
+    case everything
+    /// Each page, size and directory entry by itself, with this probability in percent.
+    case chance(percent: Int)
+
+    /// One of the three, chosen evenly; a chance of any height.
+    package static func drawn(using random: inout SeededGenerator) -> Survival {
+        switch random.below(4) {
+        case 0: .nothing
+        case 1: .everything
+        default: .chance(percent: 1 + random.below(99))
+        }
+    }
+}
+
+/// The names on a simulated disk, live and durable, and what lies between the two.
+struct DiskImage {
+    enum Change {
+        case createDirectory(String)
+        case link(String, SimulatedInode)
+        case unlink(String)
+        case rename(String, to: String, SimulatedInode)
+
+        /// The directory whose sync makes the change durable. A rename stays within one.
+        var directory: String {
+            switch self {
+            case .createDirectory(let path), .link(let path, _), .unlink(let path),
+                .rename(_, to: let path, _):
+                DiskImage.parent(of: path)
+            }
+        }
+    }
+
+    struct Names {
+        var directories: Set<String> = ["/"]
+        var files: [String: SimulatedInode] = [:]
+
+        mutating func apply(_ change: Change) {
+            switch change {
+            case .createDirectory(let path): directories.insert(path)
+            case .link(let path, let inode): files[path] = inode
+            case .unlink(let path): files[path] = nil
+            case .rename(let source, to: let target, let inode):
+                // Of a rename that survived without the creation before it, the source is missing.
+                files[source] = nil
+                files[target] = inode
+            }
+        }
+    }
+
+    private var live = Names()
+    private var durable = Names()
+    /// Changes of names that are live and not yet durable, in their order.
+    private var pending: [Change] = []
+
+    var directories: Set<String> { live.directories }
+    var files: [String: SimulatedInode] { live.files }
+    var fileBytes: Int { live.files.values.reduce(0) { $0 + $1.size } }
+
+    static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+
+    func names(in directory: String) -> [String] {
+        let prefix = directory == "/" ? "/" : directory + "/"
+        let paths = live.directories.filter { $0 != "/" } + Array(live.files.keys)
+        return paths.filter { Self.parent(of: $0) == directory }
+            .map { String($0.dropFirst(prefix.count)) }
+    }
+
+    func requireDirectory(_ path: String, _ kind: StorageCall.Kind) throws(StoreError) {
+        if live.directories.contains(path) { return }
+        throw StorageCall.failure(kind, path, live.files[path] == nil ? ENOENT : ENOTDIR)
+    }
+
+    mutating func change(_ change: Change) {
+        live.apply(change)
+        pending.append(change)
+    }
+
+    /// A new file, or the one that is there, cut to nothing.
+    mutating func createFile(_ path: String) {
+        if let file = live.files[path] {
+            file.truncate(to: 0)
+        } else {
+            change(.link(path, SimulatedInode()))
+        }
+    }
+
+    mutating func setContents(of path: String, to bytes: [UInt8]) {
+        let inode = SimulatedInode(bytes)
+        live.files[path] = inode
+        durable.files[path] = inode
+        durable.directories.formUnion(live.directories)
+    }
+
+    mutating func syncDirectory(_ directory: String) {
+        for change in pending where change.directory == directory { durable.apply(change) }
+        pending.removeAll { $0.directory == directory }
+    }
+
+    func afterPowerLoss(_ survival: Survival, using random: inout SeededGenerator) -> DiskImage {
+        var names = durable
+        for change in pending {
+            let survives =
+                switch survival {
+                case .nothing: false
+                case .everything: true
+                case .chance(let percent): random.below(100) < percent
+                }
+            if survives { names.apply(change) }
+        }
+        var after = DiskImage()
+        after.live.directories = names.directories.filter { names.reaches($0) }
+        for path in names.files.keys.sorted() where names.reaches(Self.parent(of: path)) {
+            after.live.files[path] = names.files[path]?.afterPowerLoss(survival, using: &random)
+        }
+        after.durable = after.live
+        return after
+    }
+}
+
+extension DiskImage.Names {
+    /// Whether the directory and all above it are there.
+    fileprivate func reaches(_ directory: String) -> Bool {
+        guard directories.contains(directory) else { return false }
+        return directory == "/" || reaches(DiskImage.parent(of: directory))
+    }
+}

@@ -1,0 +1,160 @@
+import Glibc
+
+/// The bytes of one simulated file, live and durable.
+///
+/// Whoever calls holds the lock of the storage, which is what makes `@unchecked Sendable` right;
+/// only stores into a mapping go past it, as they go past the kernel.
+@safe
+final class SimulatedInode: @unchecked Sendable {
+    static let pageBytes = 4_096
+    static let sectorBytes = 512
+
+    /// The live bytes; zero from `size` on. Stays where it is once it is mapped.
+    private var memory: UnsafeMutableRawBufferPointer
+    private(set) var size: Int
+    /// The durable bytes; the count is the durable size.
+    private var durable: [UInt8]
+    private var mappingCount = 0
+
+    /// A file whose bytes are both live and durable.
+    init(_ bytes: [UInt8] = []) {
+        unsafe memory = .allocate(byteCount: max(bytes.count, 1), alignment: Self.pageBytes)
+        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0)
+        unsafe memory.copyBytes(from: bytes)
+        size = bytes.count
+        durable = bytes
+    }
+
+    deinit {
+        unsafe memory.deallocate()
+    }
+
+    var liveBytes: [UInt8] { unsafe Array(memory.prefix(size)) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) {
+        unsafe buffer.copyMemory(
+            from: UnsafeRawBufferPointer(rebasing: memory[offset..<(offset + buffer.count)]))
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+        setSize(max(size, offset + bytes.count))
+        unsafe UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyMemory(from: bytes)
+    }
+
+    func truncate(to newSize: Int) {
+        setSize(newSize)
+    }
+
+    func map(size mappedSize: Int) -> UnsafeMutableRawBufferPointer {
+        setSize(max(size, mappedSize))
+        mappingCount += 1
+        return unsafe UnsafeMutableRawBufferPointer(rebasing: memory[..<mappedSize])
+    }
+
+    func unmap(_ count: Int) {
+        mappingCount -= count
+    }
+
+    // MARK: Durability
+
+    func sync() {
+        durable = liveBytes
+    }
+
+    func sync(_ range: Range<Int>) {
+        for page in (range.lowerBound / Self.pageBytes)..<pageCount(of: range.upperBound) {
+            writeBack(page)
+        }
+    }
+
+    func writeBackSomePages(using random: inout SeededGenerator) {
+        for page in 0..<pageCount(of: size) where !isDurable(page) && random.oneIn(2) {
+            writeBack(page)
+        }
+    }
+
+    /// What is left of the file if the power fails now.
+    func afterPowerLoss(
+        _ survival: Survival, using random: inout SeededGenerator
+    ) -> SimulatedInode {
+        switch survival {
+        case .nothing: return SimulatedInode(durable)
+        case .everything: return SimulatedInode(liveBytes)
+        case .chance(let percent):
+            var bytes = durable
+            let survivingSize = random.below(100) < percent ? size : durable.count
+            bytes.resize(to: survivingSize)
+            for page in 0..<pageCount(of: min(size, survivingSize)) where !isDurable(page) {
+                guard random.below(100) < percent else { continue }
+                // Now and then a page is torn: its first sectors are new and the rest are old.
+                let sectors = Self.pageBytes / Self.sectorBytes
+                let written = random.oneIn(8) ? random.below(sectors) : sectors
+                let start = page * Self.pageBytes
+                let end = min(start + written * Self.sectorBytes, size, survivingSize)
+                if start < end { unsafe bytes.replace(start..<end, from: memory) }
+            }
+            return SimulatedInode(bytes)
+        }
+    }
+
+    private func writeBack(_ page: Int) {
+        let start = page * Self.pageBytes
+        let end = min(start + Self.pageBytes, size)
+        guard start < end else { return }
+        if durable.count < end { durable.resize(to: end) }
+        unsafe durable.replace(start..<end, from: memory)
+    }
+
+    private func isDurable(_ page: Int) -> Bool {
+        let start = page * Self.pageBytes
+        let end = min(start + Self.pageBytes, size)
+        guard end <= durable.count else { return false }
+        return unsafe durable.withUnsafeBytes { durable in
+            guard let left = durable.baseAddress, let right = unsafe memory.baseAddress else {
+                return true
+            }
+            return unsafe memcmp(left + start, right + start, end - start) == 0
+        }
+    }
+
+    private func pageCount(of bytes: Int) -> Int {
+        (bytes + Self.pageBytes - 1) / Self.pageBytes
+    }
+
+    private func setSize(_ newSize: Int) {
+        if unsafe newSize > memory.count {
+            precondition(mappingCount == 0, "the simulation cannot move a mapping to make room")
+            let wider = unsafe UnsafeMutableRawBufferPointer.allocate(
+                byteCount: max(newSize, memory.count * 2), alignment: Self.pageBytes)
+            unsafe wider.initializeMemory(as: UInt8.self, repeating: 0)
+            unsafe wider.copyMemory(from: UnsafeRawBufferPointer(memory))
+            unsafe memory.deallocate()
+            unsafe memory = wider
+        }
+        if newSize < size {
+            let tail = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[newSize..<size])
+            unsafe tail.initializeMemory(as: UInt8.self, repeating: 0)
+        }
+        size = newSize
+    }
+}
+
+extension [UInt8] {
+    /// Cuts the end off, or adds zeros.
+    fileprivate mutating func resize(to newCount: Int) {
+        if newCount < count {
+            removeLast(count - newCount)
+        } else {
+            append(contentsOf: repeatElement(0, count: newCount - count))
+        }
+    }
+
+    fileprivate mutating func replace(
+        _ range: Range<Int>, from memory: UnsafeMutableRawBufferPointer
+    ) {
+        unsafe self.withUnsafeMutableBytes { bytes in
+            unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[range]).copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: memory[range]))
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Logging
+import ServiceLifecycle
+import Testing
+import Tidemark
+import TidemarkHTTP
+import TidemarkHub
+import TidemarkSync
+
+/// A directory that is gone when the test is over.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init() throws {
+        let base = FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+        path = "\(base)/tidemark-hub-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func store(_ name: String) throws -> Store {
+        try Store.open(
+            at: "\(path)/\(name)",
+            options: StoreOptions(durability: .process, author: name, segmentBytes: 1 << 20))
+    }
+}
+
+let testToken = "correct horse battery staple".replacing(" ", with: "-")
+
+/// Runs a hub on a free port of this machine while the body runs, and shuts it down gracefully.
+func withHub<Result: Sendable>(
+    _ store: Store, maxRequestBytes: Int = SyncLimits.messageBytesMax,
+    _ body: @escaping @Sendable (_ url: String, _ services: ServiceGroup) async throws -> Result
+) async throws -> Result {
+    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    let hub = Hub(
+        store: store,
+        configuration: HubConfiguration(
+            port: 0, token: testToken, maxRequestBytes: maxRequestBytes, threads: 2,
+            onListening: { continuation.yield($0) }),
+        logger: logger)
+    let services = ServiceGroup(services: [hub], logger: logger)
+    return try await withThrowingTaskGroup(of: Result?.self) { group in
+        group.addTask {
+            try await services.run()
+            continuation.finish()
+            return nil
+        }
+        group.addTask {
+            var iterator = ports.makeAsyncIterator()
+            let port = try #require(await iterator.next())
+            do {
+                let result = try await body("http://127.0.0.1:\(port)", services)
+                await services.triggerGracefulShutdown()
+                return result
+            } catch {
+                await services.triggerGracefulShutdown()
+                throw error
+            }
+        }
+        var result: Result?
+        for try await outcome in group {
+            result = outcome ?? result
+        }
+        return try #require(result)
+    }
+}
+
+/// Synchronises everything over HTTP and closes the connections.
+@discardableResult
+func synchronize(
+    _ store: Store, _ url: String, token: String? = testToken,
+    options: SyncOptions = SyncOptions(), timeout: Duration = .seconds(20)
+) async throws(SyncError) -> [SyncResult] {
+    let transport = HTTPTransport(url: url, token: token, timeout: timeout)
+    do throws(SyncError) {
+        let results = try await store.synchronize(with: transport, options: options)
+        await transport.shutdown()
+        return results
+    } catch {
+        await transport.shutdown()
+        throw error
+    }
+}

@@ -1,0 +1,117 @@
+import Testing
+import Tidemark
+import TidemarkSync
+
+/// Deleting whole datasets on one side while the other goes on with them.
+struct DatasetDeletionTests {
+    let a: TestReplica
+    let b: TestReplica
+    let c: TestReplica
+
+    init() throws {
+        let directory = TemporaryDirectory()
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+        c = try TestReplica("c", in: directory)
+    }
+
+    /// Both have "shared"; b then deletes the dataset, and a writes "unseen" before it hears of it.
+    private func deleteThere() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        #expect(try b.dataset().text("shared") == "shared")
+        try a.dataset().put("unseen", for: "unseen")
+        try b.store.deleteDataset("notes")
+    }
+
+    private func synchronize(_ action: DatasetDeletedAction) async throws -> [SyncResult] {
+        try await a.store.synchronize(
+            with: b.transport, options: SyncOptions(onDatasetDeleted: action))
+    }
+
+    @Test func keepAndStopChangesNothing() async throws {
+        try await deleteThere()
+        let before = try Contents(a.dataset())
+        let error = await #expect(throws: SyncError.self) { try await synchronize(.keepAndStop) }
+        #expect(error?.code == .datasetDeleted)
+        #expect(error?.dataset == "notes")
+        #expect(try Contents(a.dataset()) == before)
+        #expect(try b.store.existingDataset("notes") == nil)
+    }
+
+    @Test func discardLocalDeletesItHereToo() async throws {
+        try await deleteThere()
+        _ = try await synchronize(.discardLocal)
+        #expect(try a.store.existingDataset("notes") == nil)
+        #expect(try b.store.existingDataset("notes") == nil)
+        // And it stays so, also for whoever hears of it later.
+        _ = try await synchronize(.keepAndStop)
+        try await c.store.synchronize(with: a.transport)
+        #expect(try c.store.existingDataset("notes") == nil)
+        #expect(try a.store.existingDataset("notes") == nil)
+    }
+
+    @Test func keepAndRecreateBringsItBackOnBothSides() async throws {
+        try await deleteThere()
+        _ = try await synchronize(.keepAndRecreate)
+        #expect(try b.store.existingDataset("notes") != nil)
+        #expect(try b.dataset().text("shared") == "shared")
+        #expect(try b.dataset().text("unseen") == "unseen")
+        try expectEqual([a, b])
+        try await c.store.synchronize(with: b.transport)
+        try expectEqual([a, b, c])
+        _ = try await synchronize(.keepAndStop)
+        try expectEqual([a, b])
+    }
+
+    @Test func keepAndRecreateKeepsAnEmptyDatasetToo() async throws {
+        _ = try a.dataset("empty")
+        try await a.store.synchronize(with: b.transport)
+        try b.store.deleteDataset("empty")
+        _ = try await synchronize(.keepAndRecreate)
+        #expect(try a.store.existingDataset("empty") != nil)
+        #expect(try b.store.existingDataset("empty") != nil)
+    }
+
+    @Test func deletingHereDeletesThere() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        try a.store.deleteDataset("notes")
+        try await a.store.synchronize(with: b.transport)
+        #expect(try a.store.existingDataset("notes") == nil)
+        #expect(try b.store.existingDataset("notes") == nil)
+    }
+
+    /// A deletion takes only what its maker had seen.
+    @Test func whatTheDeleterNeverSawSurvives() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        try b.dataset().put("unseen", for: "unseen")
+        try a.store.deleteDataset("notes")
+        try await a.store.synchronize(with: b.transport)
+        try expectEqual([a, b])
+        #expect(try b.dataset().text("shared") == nil)
+        #expect(try b.dataset().text("unseen") == "unseen")
+        #expect(try a.dataset().text("unseen") == "unseen")
+    }
+
+    @Test func aDatasetMadeAnewAfterItsDeletionIsNotAskedAbout() async throws {
+        try a.dataset().put("old", for: "old")
+        try await a.store.synchronize(with: b.transport)
+        try b.store.deleteDataset("notes")
+        try b.dataset().put("new", for: "new")
+        _ = try await synchronize(.keepAndStop)
+        try expectEqual([a, b])
+        #expect(try a.dataset().text("old") == nil)
+        #expect(try a.dataset().text("new") == "new")
+    }
+
+    @Test func aDeletionTravelsThroughOneWhoNeverHadTheDataset() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: c.transport)
+        try a.store.deleteDataset("notes")
+        try await a.store.synchronize(with: b.transport)
+        try await b.store.synchronize(with: c.transport)
+        #expect(try c.store.existingDataset("notes") == nil)
+    }
+}

@@ -1,0 +1,230 @@
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+extension SyncMessage: CustomTestStringConvertible {
+    public var testDescription: String { "\(kind)" }
+}
+
+/// The wire format: what is written is read again, and nothing else is.
+struct MessageTests {
+    static let a = ReplicaID(high: 1, low: 2)
+    static let b = ReplicaID(high: 3, low: 4)
+
+    static let knowledge = PeerKnowledge(
+        vector: VersionVector([Dot(replica: a, counter: 300), Dot(replica: b, counter: 1)]),
+        syncCount: 77,
+        lifecycle: PeerLifecycle(
+            isDeleted: true, wiped: VersionVector([Dot(replica: a, counter: 200)]),
+            time: HybridTime(milliseconds: 1_700_000_000_000, counter: 3), replica: b))
+
+    static func record(_ key: [UInt8], _ value: [UInt8]?, counter: UInt64) -> Record {
+        Record(
+            key: key, value: value,
+            version: Version(
+                dot: Dot(replica: a, counter: counter),
+                vector: VersionVector([Dot(replica: b, counter: 9)]),
+                time: HybridTime(rawValue: .max), author: "An author, ünïcode"),
+            syncCount: SyncCount(rawValue: counter), isDirty: false)
+    }
+
+    static let page = RecordPage(
+        records: [
+            record([0], [], counter: 1),
+            record([0, 255], nil, counter: 2),
+            record(Array("key".utf8), Array("value".utf8), counter: .max),
+            Record(
+                key: [7], value: [8],
+                version: Version(
+                    dot: Dot(replica: a, counter: 5),
+                    vector: VersionVector([Dot(replica: a, counter: 8)]),
+                    time: HybridTime(rawValue: 0)),
+                syncCount: 0, isDirty: false),
+        ], through: 12, isLast: true, knowledge: knowledge)
+
+    static let address = Address(from: a, to: b, dataset: "notes")
+
+    static let messages: [SyncMessage] = [
+        .hello(HelloRequest(versions: 1...3, from: a, names: ["a", "b"], after: nil)),
+        .hello(HelloRequest(versions: 1...1, from: a, names: nil, after: "zebra")),
+        .hello(HelloRequest(versions: 0...UInt16.max, from: a, names: [], after: "")),
+        .helloAnswer(
+            HelloAnswer(
+                version: 1, replica: b,
+                datasets: [
+                    DatasetGreeting(
+                        name: "notes", knowledge: knowledge, pulledThrough: 4, pushedThrough: 5),
+                    DatasetGreeting(
+                        name: "none", knowledge: nil, pulledThrough: 0, pushedThrough: 0),
+                ], isComplete: true)),
+        .pull(
+            PullRequest(
+                address: address, since: SyncCount(rawValue: .max), recordsMax: 100,
+                bytesMax: 1 << 20, vector: knowledge.vector)),
+        .pullAnswer(PullAnswer(page: page)),
+        .push(PushRequest(address: address, since: 3, acknowledged: 4, page: page)),
+        .pushAnswer(
+            PushAnswer(outcome: .accepted(changed: 5), appliedAfter: 7, knowledge: knowledge)),
+        .pushAnswer(
+            PushAnswer(outcome: .conflicts(keys: [[1], [2, 3]], changed: 0), knowledge: knowledge)),
+        .pushAnswer(PushAnswer(outcome: .gap(17), knowledge: knowledge)),
+        .failure(Failure(code: "tooLarge", message: "too large; make it smaller")),
+    ]
+
+    @Test(arguments: messages)
+    func roundTrip(_ message: SyncMessage) throws {
+        let bytes = try message.encoded()
+        #expect(try SyncMessage(MessageFrame.decoded(bytes)) == message)
+        #expect(MessageLabel.kind(of: bytes) == "\(message.kind)")
+    }
+
+    @Test(arguments: messages)
+    func everyTruncationIsRefused(_ message: SyncMessage) throws {
+        let bytes = try message.encoded()
+        for count in 0..<bytes.count {
+            #expect(throws: SyncError.self) {
+                try SyncMessage(MessageFrame.decoded(Array(bytes[..<count])))
+            }
+        }
+        #expect(throws: SyncError.self) { try SyncMessage(MessageFrame.decoded(bytes + [0])) }
+    }
+
+    @Test(arguments: messages)
+    func everyBitFlipIsRefused(_ message: SyncMessage) throws {
+        let bytes = try message.encoded()
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var damaged = bytes
+                damaged[index] ^= 1 << bit
+                #expect(throws: SyncError.self) { try SyncMessage(MessageFrame.decoded(damaged)) }
+            }
+        }
+    }
+
+    /// Beyond the checksum: bodies that a hostile peer has damaged on purpose.
+    @Test(arguments: messages)
+    func everyForgedBodyIsReadOrRefused(_ message: SyncMessage) throws {
+        let frame = try MessageFrame.decoded(message.encoded())
+        for count in 0..<frame.body.count {
+            #expect(throws: SyncError.self) {
+                try Self.reframed(frame, Array(frame.body[..<count]))
+            }
+        }
+        for index in frame.body.indices {
+            for value in [0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, frame.body[index] ^ 1] {
+                var body = frame.body
+                body[index] = value
+                Self.expectReadOrRefused(frame, body)
+            }
+        }
+    }
+
+    @Test func randomBodiesAreReadOrRefused() {
+        var random = SeededGenerator(seed: baseSeed)
+        print("randomBodiesAreReadOrRefused: seed \(baseSeed)")
+        for kind in MessageKind.allCases {
+            for _ in 0..<3_000 {
+                let count = Int.random(in: 0..<80, using: &random)
+                let body = (0..<count).map { _ in
+                    // Small numbers lead further into the decoders.
+                    UInt8.random(in: 0...(Bool.random(using: &random) ? 3 : 255), using: &random)
+                }
+                let frame = MessageFrame(version: 1, kind: kind.rawValue, body: body)
+                Self.expectReadOrRefused(frame, body)
+            }
+        }
+    }
+
+    private static func reframed(_ frame: MessageFrame, _ body: [UInt8]) throws -> SyncMessage {
+        let bytes = try MessageFrame(version: 1, kind: frame.kind, body: body).encoded()
+        return try SyncMessage(MessageFrame.decoded(bytes))
+    }
+
+    /// What is read must be worth writing again.
+    private static func expectReadOrRefused(_ frame: MessageFrame, _ body: [UInt8]) {
+        do {
+            let read = try reframed(frame, body)
+            #expect(try SyncMessage(MessageFrame.decoded(read.encoded())) == read)
+        } catch {
+            #expect(error is SyncError)
+        }
+    }
+
+    @Test func sharedVectorsCostNothing() throws {
+        let vector = VersionVector(
+            (0..<100).map { Dot(replica: ReplicaID(high: 5, low: $0), counter: 7) })
+        let records = (0..<500).map { index in
+            Record(
+                key: Array("key \(index)".utf8), value: [1],
+                version: Version(
+                    dot: Dot(replica: Self.a, counter: UInt64(index) + 1), vector: vector,
+                    time: HybridTime(rawValue: UInt64(index)), author: "me"),
+                syncCount: 0, isDirty: false)
+        }
+        var page = Self.page
+        page.records = records
+        var writer = VersionWriter()
+        writer.putPage(page)
+        #expect(writer.bytes.count < 500 * 40 + 100 * 20)
+    }
+
+    @Test func repetitiveBodiesTravelCompressed() throws {
+        var page = Self.page
+        page.records = [Self.record([1], Array(repeating: 65, count: 1 << 20), counter: 1)]
+        let message = SyncMessage.pullAnswer(PullAnswer(page: page))
+        let bytes = try message.encoded()
+        #expect(bytes.count < 1 << 14)
+        #expect(try SyncMessage(MessageFrame.decoded(bytes)) == message)
+    }
+
+    @Test func aBodyThatClaimsTooMuchIsRefusedBeforeItIsUnpacked() throws {
+        for claimed in [UInt64.max, 1 << 40, 1 << 28] {
+            var content = ByteWriter()
+            content.putVarint(claimed)
+            content.append([0, 0, 0])
+            var message = ByteWriter()
+            message.append(MessageFrame.magic)
+            message.putFixed(UInt16(1))
+            message.put(MessageKind.hello.rawValue)
+            message.putFlag(true)
+            message.putFixed(UInt32(content.bytes.count))
+            message.append(content.bytes)
+            message.putFixed(MessageFrame.checksum(message.bytes[...]))
+            #expect(throws: SyncError.self) { try MessageFrame.decoded(message.bytes) }
+        }
+    }
+
+    @Test func aPageThatNamesAKeyTwiceIsRefused() throws {
+        var page = Self.page
+        page.records = [
+            Self.record([1], [1], counter: 1), Self.record([1], [2], counter: 2),
+        ]
+        let bytes = try SyncMessage.pullAnswer(PullAnswer(page: page)).encoded()
+        let error = #expect(throws: SyncError.self) {
+            try SyncMessage(MessageFrame.decoded(bytes))
+        }
+        #expect(error?.code == .badMessage)
+    }
+
+    /// A few bytes for each record that all refer to one long vector.
+    @Test func vectorsThatWouldFillTheMemoryAreRefused() throws {
+        let vector = VersionVector(
+            (0..<4_096).map { Dot(replica: ReplicaID(high: 9, low: $0), counter: 1) })
+        var page = Self.page
+        page.records = (0..<4_200).map { index in
+            Record(
+                key: [UInt8(index & 255), UInt8(index >> 8)], value: nil,
+                version: Version(
+                    dot: Dot(replica: Self.a, counter: UInt64(index) + 1), vector: vector,
+                    time: .init(rawValue: 1)),
+                syncCount: 0, isDirty: false)
+        }
+        let bytes = try SyncMessage.pullAnswer(PullAnswer(page: page)).encoded()
+        #expect(bytes.count < 1 << 20)
+        let error = #expect(throws: SyncError.self) {
+            try SyncMessage(MessageFrame.decoded(bytes))
+        }
+        #expect(error?.code == .tooLarge)
+    }
+}

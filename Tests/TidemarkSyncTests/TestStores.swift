@@ -1,0 +1,139 @@
+import Foundation
+import Synchronization
+import Testing
+import Tidemark
+import TidemarkSync
+
+/// A directory that is gone when the test is over. In memory where there is such a file system:
+/// these tests are about what is sent, not about the disk.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init() {
+        let base = FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+        path = "\(base)/tidemark-sync-\(UUID().uuidString)"
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func copy(_ name: String, to copy: String) throws {
+        try? FileManager.default.removeItem(atPath: "\(path)/\(copy)")
+        try FileManager.default.copyItem(atPath: "\(path)/\(name)", toPath: "\(path)/\(copy)")
+    }
+}
+
+/// A store that can be closed, restored from a backup and opened again.
+final class TestReplica {
+    let name: String
+    let directory: TemporaryDirectory
+    private(set) var store: Store
+
+    init(_ name: String, in directory: TemporaryDirectory) throws {
+        self.name = name
+        self.directory = directory
+        try FileManager.default.createDirectory(
+            atPath: directory.path, withIntermediateDirectories: true)
+        store = try Self.open(name, directory)
+    }
+
+    private static func open(_ name: String, _ directory: TemporaryDirectory) throws -> Store {
+        try Store.open(
+            at: "\(directory.path)/\(name)",
+            options: StoreOptions(
+                durability: .memory, author: name, segmentBytes: 1 << 20, blockCacheBytes: 1 << 20,
+                compactsAutomatically: false))
+    }
+
+    var responder: SyncResponder { SyncResponder(store: store) }
+
+    var transport: InMemoryTransport { InMemoryTransport(responder) }
+
+    func dataset(_ name: String = "notes") throws -> Dataset {
+        try store.dataset(name)
+    }
+
+    func reopen() throws {
+        try store.close()
+        store = try Self.open(name, directory)
+    }
+
+    func backUp() throws {
+        try store.close()
+        try directory.copy(name, to: "\(name).backup")
+        store = try Self.open(name, directory)
+    }
+
+    func restore() throws {
+        try store.close()
+        try directory.copy("\(name).backup", to: name)
+        store = try Self.open(name, directory)
+    }
+}
+
+/// What a replica holds of a dataset, tombstones included, as one comparable value.
+struct Contents: Equatable, CustomStringConvertible {
+    struct Line: Equatable {
+        let key: [UInt8]
+        let value: [UInt8]?
+        let dot: Dot
+        let time: HybridTime
+    }
+
+    let lines: [Line]
+
+    init(_ dataset: Dataset) throws {
+        let records = try dataset.records(includingDeleted: true).collect()
+        lines = records.map {
+            Line(key: $0.key, value: $0.value, dot: $0.version.dot, time: $0.version.time)
+        }
+    }
+
+    var description: String {
+        lines.map { line in
+            let value = line.value.map { String(decoding: $0, as: UTF8.self) } ?? "(deleted)"
+            return "\(String(decoding: line.key, as: UTF8.self))=\(value) \(line.dot) \(line.time)"
+        }.joined(separator: "\n")
+    }
+}
+
+/// Checks that all hold the same, by bytes and by digest.
+func expectEqual(
+    _ replicas: [TestReplica], dataset: String = "notes", _ comment: Comment? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    guard let first = replicas.first else { return }
+    let expected = try Contents(first.dataset(dataset))
+    let digest = try first.dataset(dataset).digest()
+    for replica in replicas.dropFirst() {
+        #expect(
+            try Contents(replica.dataset(dataset)) == expected, comment,
+            sourceLocation: sourceLocation)
+        #expect(
+            try replica.dataset(dataset).digest() == digest, comment,
+            sourceLocation: sourceLocation)
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere for the same seed.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// The base seed of random runs: `TIDEMARK_SEED` if set, else a new one each time.
+let baseSeed: UInt64 =
+    ProcessInfo.processInfo.environment["TIDEMARK_SEED"].flatMap { UInt64($0) }
+    ?? UInt64.random(in: 0..<1_000_000)

@@ -1,0 +1,82 @@
+import TestSupport
+import Testing
+import Tidemark
+
+/// A store does what the model does: 100,000 random operations in four stores of different make,
+/// with everything compared after each of the many reopenings.
+@Suite("Random operations")
+struct RandomOperationsTests {
+    struct Make: Sendable, CustomStringConvertible {
+        let description: String
+        let options: StoreOptions
+    }
+
+    static let operationsPerMake = 25_000
+
+    static let makes: [Make] = {
+        var plain = quickOptions()
+        plain.compactsAutomatically = false
+        var automatic = quickOptions()
+        automatic.compactsAutomatically = true
+        var historic = quickOptions()
+        historic.historyVersions = 3
+        var uncached = quickOptions()
+        uncached.blockCacheBytes = 0
+        uncached.author = ""
+        return [
+            Make(description: "compacted by hand", options: plain),
+            Make(description: "compacted automatically", options: automatic),
+            Make(description: "with history", options: historic),
+            Make(description: "without cache", options: uncached),
+        ]
+    }()
+
+    @Test("Store and model stay the same", arguments: makes)
+    func againstModel(make: Make) throws {
+        withSeed(for: "againstModel(\(make))") { seed in
+            let directory = try TemporaryDirectory()
+            var random = SeededGenerator(seed)
+            var generator = OperationGenerator(Seed(random.next()))
+            let exerciser = try StoreExerciser(seed: Seed(random.next())) {
+                try Store.open(at: directory["store"], options: make.options)
+            }
+            for number in 1...Self.operationsPerMake {
+                let operation = generator.next(exerciser.model)
+                do {
+                    try exerciser.apply(operation)
+                } catch {
+                    throw Mismatch("operation \(number), \(summary(of: operation)): \(error)")
+                }
+            }
+            try exerciser.reopenAndCompare()
+            let report = try exerciser.store.verify()
+            try require(report.damages.isEmpty, "damages: \(report.damages)")
+            try require(exerciser.reopenCount > 5, "only \(exerciser.reopenCount) reopenings")
+            try exerciser.close()
+        }
+    }
+
+    /// Long keys and values make an operation unreadable.
+    private func summary(of operation: StoreOperation) -> String {
+        switch operation {
+        case .write(let write, let durability): "write \(summary(of: write)), \(durability)"
+        case .batch(let writes, let durability):
+            "batch of \(writes.map(summary).joined(separator: "; ")), \(durability)"
+        case .readKey(let name, let key): "read \(name)/\(Bytes.summary(key))"
+        case .history(let name, let key): "history of \(name)/\(Bytes.summary(key))"
+        case .scan(let name, let range, let order, let includingDeleted):
+            """
+            scan \(name) from \(Bytes.summary(range.lowerBound)) up to \
+            \(Bytes.summary(range.upperBound)), \(order), deleted too: \(includingDeleted)
+            """
+        default: "\(operation)"
+        }
+    }
+
+    private func summary(of write: GeneratedWrite) -> String {
+        """
+        \(write.dataset)/\(Bytes.summary(write.key)) = \(Bytes.summary(write.value)), \
+        \(write.expectation)
+        """
+    }
+}

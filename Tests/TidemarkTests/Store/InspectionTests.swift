@@ -1,0 +1,92 @@
+import TestSupport
+import Testing
+import Tidemark
+
+@Suite("Inspection")
+struct InspectionTests {
+    private func filled() throws -> StoreFixture {
+        let fixture = try StoreFixture()
+        let other = try fixture.store.dataset("other")
+        for index in 0..<200 {
+            try fixture.dataset.put("value \(index)", for: "key \(index % 50)")
+        }
+        try fixture.store.compact()
+        try fixture.dataset.delete("key 1")
+        try other.put("1", for: "a")
+        return fixture
+    }
+
+    @Test("A whole store verifies without damage, open or closed")
+    func verify() throws {
+        let fixture = try filled()
+        var progress: [VerificationProgress] = []
+        let report = try fixture.store.verify { progress.append($0) }
+        #expect(report.damages.isEmpty)
+        #expect(report.filesChecked >= 2 && report.blocksChecked >= 1 && report.bytesChecked > 0)
+        for (earlier, later) in zip(progress, progress.dropFirst()) {
+            #expect(earlier.bytesChecked <= later.bytesChecked)
+        }
+        #expect(progress.allSatisfy { $0.bytesChecked <= $0.bytesTotal })
+        try fixture.store.close()
+        let before = try Files.contents(fixture.path)
+        #expect(try Store.verify(at: fixture.path).damages.isEmpty)
+        #expect(try Files.contents(fixture.path) == before)
+    }
+
+    @Test("Verifying what is no store is an error")
+    func verifyNothing() throws {
+        let directory = try TemporaryDirectory()
+        expectError(.notAStore) { try Store.verify(at: directory["none"]) }
+    }
+
+    @Test("Statistics agree with what can be read")
+    func statistics() throws {
+        let fixture = try filled()
+        let statistics = try fixture.store.statistics()
+        #expect(statistics.replicaID == fixture.store.replicaID && statistics.formatVersion >= 1)
+        #expect(statistics.datasets.map(\.name) == ["main", "other"])
+        let main = try #require(statistics.datasets.first)
+        #expect(main.recordCount == 49 && main.tombstoneCount == 1)
+        #expect(try main.syncCount == fixture.dataset.syncCount)
+        #expect(main.dirtyCount == 50 && main.replicaCount == 1)
+        let size = try fixture.dataset.size()
+        #expect(main.valueBytes == size.valueBytes)
+        let files = statistics.segments.map(\.file)
+        let listed = try Files.list(fixture.path)
+        #expect(Set(files).count == files.count && files.allSatisfy(listed.contains))
+        #expect(statistics.segments.count { !$0.isSealed } == 1)
+        #expect(statistics.segments.contains { $0.isSealed && $0.entryCount >= 50 })
+        #expect(statistics.fileBytes > 0)
+    }
+
+    @Test("The log tells every record's last operation, in the order of change")
+    func operations() throws {
+        let fixture = try filled()
+        let listed = try Files.list(fixture.path)
+        var operations: [LogOperation] = []
+        let cursor = try fixture.store.operations()
+        while let operation = try cursor.next() { operations.append(operation) }
+        #expect(operations.allSatisfy { listed.contains($0.segment) })
+        for name in ["main", "other"] {
+            let dataset = try fixture.store.dataset(name)
+            let own = operations.filter { $0.dataset == name }
+            for (earlier, later) in zip(own, own.dropFirst()) {
+                #expect(earlier.syncCount <= later.syncCount)
+            }
+            for record in try dataset.records(includingDeleted: true).collect() {
+                let last = own.last { $0.key == record.key }
+                #expect(last?.version == record.version && last?.syncCount == record.syncCount)
+                #expect(last?.kind == (record.isDeleted ? .delete : .put))
+                #expect(last?.valueBytes == (record.value?.count ?? 0))
+            }
+            var count = 0
+            let single = try fixture.store.operations(in: name)
+            while let operation = try single.next() {
+                #expect(operation.dataset == name)
+                count += 1
+            }
+            #expect(count == own.count)
+        }
+        #expect(try fixture.store.operations(in: "never-there").next() == nil)
+    }
+}
