@@ -66,7 +66,8 @@ extension Engine {
                 head, expecting: .log, segment: log.number, tag: nil, path: log.path)
         } catch let error where error.code == .corruption || error.code == .notAStore {
             // The oldest log was whole before the manifest named it, at least in its size.
-            let isCutShort = log.number == manifest.oldestLog && log.capacity < 1 << 20
+            let isCutShort =
+                log.number == manifest.oldestLog && log.capacity < Limits.segmentBytes.lowerBound
             guard !isCutShort, !provesDurable(log) else { throw error }
             return nil
         }

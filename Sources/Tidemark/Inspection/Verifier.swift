@@ -45,10 +45,16 @@ struct Verifier {
                 number >= manifest.oldestLog
             else { continue }
             do {
-                verifier.check(
-                    try LogSegment(
-                        opening: "\(path)/\(name)", number: number, isReadOnly: true,
-                        storage: storage), tag: manifest.tag)
+                let log = try LogSegment(
+                    opening: "\(path)/\(name)", number: number, isReadOnly: true,
+                    storage: storage)
+                if number == manifest.oldestLog, log.capacity < Limits.segmentBytes.lowerBound {
+                    verifier.note(
+                        Malformed("the log is cut short").error(
+                            in: log.path, at: UInt64(log.capacity)))
+                } else {
+                    verifier.check(log, tag: manifest.tag)
+                }
             } catch {
                 verifier.note(error)
             }
@@ -128,7 +134,12 @@ struct Verifier {
             return
         }
         noteErrors { () throws(StoreError) in
-            _ = try FileHeader(head, expecting: .log, segment: log.number, tag: tag, path: log.path)
+            let header = try FileHeader(
+                head, expecting: .log, segment: log.number, tag: tag, path: log.path)
+            guard header.capacity == UInt64(log.capacity) else {
+                throw Malformed("the log has \(log.capacity) bytes, and had \(header.capacity)")
+                    .error(in: log.path, at: UInt64(log.capacity))
+            }
         }
         var scanner = LogScanner(log.bytes, segment: log.number)
         let tables = VersionTables()

@@ -43,6 +43,32 @@ struct BadInputTests {
     }
 
     @Test(
+        "A file of a newer format is refused as such, and not touched",
+        arguments: ["MANIFEST", ".seg", ".log"])
+    func newerFormat(ending: String) throws {
+        let store = try DamagedStore()
+        let name = try store.file(ending)
+        var bytes = try #require(store.files[name])
+        bytes[8] = 2
+        let checksum = unsafe bytes[..<56].withUnsafeBytes { unsafe checksum64($0) }
+        for index in 0..<8 {
+            bytes[56 + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
+        }
+        try Files.write(bytes, to: "\(store.path)/\(name)")
+        for isReadOnly in [false, true] {
+            var options = quickOptions()
+            options.isReadOnly = isReadOnly
+            do {
+                try Store.open(at: store.path, options: options).close()
+                Issue.record("a store of a newer format was opened")
+            } catch {
+                #expect(error.code == .formatTooNew, "\(error)")
+            }
+        }
+        #expect(try Files.read("\(store.path)/\(name)") == bytes)
+    }
+
+    @Test(
         "A path that cannot be a directory is a typed error",
         arguments: [
             "", "/dev/null/store", "/proc/nothing/store", String(repeating: "x", count: 5_000),

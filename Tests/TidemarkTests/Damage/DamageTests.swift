@@ -15,7 +15,7 @@ struct DamageTests {
     /// Flips one random bit of each of the bytes at the given offsets, one at a time.
     private func flip(
         _ name: String, of store: DamagedStore, at offsets: some Sequence<Int>,
-        tailAllowed: (Int) -> Int = { _ in 0 }, _ random: inout SeededGenerator
+        _ random: inout SeededGenerator
     ) throws -> Sweep {
         var sweep = Sweep()
         let whole = try #require(store.files[name])
@@ -24,7 +24,7 @@ struct DamageTests {
             let bit = random.below(8)
             try Files.overwrite([whole[offset] ^ 1 << bit], in: path, at: offset)
             do {
-                let outcome = try store.outcome(tailAllowed: tailAllowed(offset))
+                let outcome = try store.outcome()
                 sweep.damaged += 1
                 if !outcome.isReported { sweep.unreported.append(offset) }
             } catch {
@@ -69,54 +69,38 @@ struct DamageTests {
         }
     }
 
-    /// Of the last block nothing later says that it was durable: its damage looks like a torn tail.
-    @Test("Each used byte of the active log; of its end no more than the last write is cut")
+    /// Closing leaves an empty block that says how far the log was durable. Of this block alone
+    /// nothing later says so: its damage looks like a torn tail, and costs nothing.
+    @Test("Each used byte of the active log of a closed store")
     func activeLog() {
         withSeed { seed in
             var random = SeededGenerator(seed)
             let store = try DamagedStore()
             let name = try store.file(".log")
             let log = try #require(store.files[name])
-            let used = (log.lastIndex { $0 != 0 } ?? 0) + 1
-            let lastBlock = try offsetOfLastOperation(in: store)
-            try require(lastBlock > 0 && lastBlock < used, "the last block is at \(lastBlock)")
-            let sweep = try flip(
-                name, of: store, at: 0..<used, tailAllowed: { $0 >= lastBlock ? 1 : 0 }, &random)
-            let padding = padding(in: log, upTo: used)
-            let unnoticed = sweep.unreported.filter { $0 < lastBlock && !padding.contains($0) }
+            let mark = lastBlock(of: log)
+            try require(mark > 64, "the last block is at \(mark)")
+            let sweep = try flip(name, of: store, at: 0..<(mark + 24), &random)
+            let unnoticed = sweep.unreported.filter { $0 < mark }
             try require(unnoticed.isEmpty, "unnoticed at \(unnoticed)")
             // Beyond the end nothing was ever written: whatever lies there, the data is whole.
-            let beyond = (0..<60).map { _ in used + random.below(max(1, log.count - used)) }
-            _ = try flip(name, of: store, at: beyond.filter { $0 < log.count }, &random)
+            let beyond = (0..<60).map { _ in mark + 24 + random.below(log.count - mark - 24) }
+            _ = try flip(name, of: store, at: beyond, &random)
         }
     }
 
-    /// The bytes between the blocks of a log, which begin at multiples of 8 and say nothing. A
-    /// block has 24 bytes of header, of which the four at 8 are the length of what follows.
-    private func padding(in log: [UInt8], upTo end: Int) -> Set<Int> {
-        var padding: Set<Int> = []
+    /// Where the last block of a log begins. A block has 24 bytes of header, of which the four at
+    /// 8 are the length of what follows.
+    private func lastBlock(of log: [UInt8]) -> Int {
+        var last = 64
         var offset = 64
-        while offset + 24 <= end {
+        while offset + 24 <= log.count, log[offset..<(offset + 24)].contains(where: { $0 != 0 }) {
+            last = offset
             let length = log[(offset + 8)..<(offset + 12)].reversed().reduce(0) {
                 $0 << 8 | Int($1)
             }
-            let next = (offset + 24 + length + 7) & ~7
-            padding.formUnion((offset + 24 + length)..<next)
-            offset = next
+            offset += 24 + length
         }
-        return padding
-    }
-
-    private func offsetOfLastOperation(in store: DamagedStore) throws -> Int {
-        var options = quickOptions()
-        options.isReadOnly = true
-        let opened = try Store.open(at: store.path, options: options)
-        let cursor = try opened.operations(in: "main")
-        var last = 0
-        while let operation = try cursor.next() {
-            if operation.segment.hasSuffix(".log") { last = max(last, Int(operation.offset)) }
-        }
-        try opened.close()
         return last
     }
 
@@ -129,20 +113,14 @@ struct DamageTests {
             let store = try DamagedStore()
             let name = try store.file(ending)
             let whole = try #require(store.files[name])
-            let used = (whole.lastIndex { $0 != 0 } ?? 0) + 1
-            let isLog = ending == ".log"
-            let lastBlock = try isLog ? offsetOfLastOperation(in: store) : used
-            let padding = isLog ? padding(in: whole, upTo: used) : []
+            let used = ending == ".log" ? lastBlock(of: whole) : whole.count
             for _ in 0..<60 {
                 let offset = random.below(used)
-                if padding.contains(offset) { continue }
                 try Files.overwrite(
                     [whole[offset] ^ 1 << random.below(8)], in: "\(store.path)/\(name)",
                     at: offset)
-                let tail = offset >= lastBlock ? 1 : 0
                 do {
-                    let outcome = try store.outcome(isReadOnly: false, tailAllowed: tail)
-                    try require(outcome.isReported || tail > 0, "unnoticed")
+                    try require(try store.outcome(isReadOnly: false).isReported, "unnoticed")
                 } catch {
                     throw Mismatch("\(name), byte \(offset) flipped: \(error)")
                 }
@@ -151,13 +129,18 @@ struct DamageTests {
         }
     }
 
-    @Test("A file cut at any length", arguments: [".seg", "MANIFEST"])
+    @Test("A file cut at any length", arguments: [".seg", "MANIFEST", ".log"])
     func truncation(ending: String) throws {
         let store = try DamagedStore()
         let name = try store.file(ending)
         let whole = try #require(store.files[name])
-        // The manifest is short enough for every length.
-        for length in stride(from: 0, to: whole.count, by: ending == "MANIFEST" ? 1 : 13) {
+        // The manifest is short enough for every length; a log is mostly not used yet.
+        let used = ending == ".log" ? lastBlock(of: whole) + 24 : whole.count
+        let step = ending == "MANIFEST" ? 1 : 13
+        let lengths =
+            Array(stride(from: 0, to: used, by: step))
+            + Array(stride(from: used, to: whole.count, by: 100_000))
+        for length in lengths {
             try Files.truncate("\(store.path)/\(name)", to: length)
             do {
                 try require(try store.outcome().isReported, "unnoticed")
@@ -167,29 +150,6 @@ struct DamageTests {
             }
             try Files.write(whole, to: "\(store.path)/\(name)")
         }
-    }
-
-    /// What would prove that more was durable lies in the part that is gone, so the cut itself may
-    /// go unnoticed; but what is left is a prefix of the writes.
-    @Test("A log cut at any length keeps a prefix")
-    func truncatedLog() throws {
-        let logWrites = 6
-        let store = try DamagedStore(logWrites: logWrites)
-        let name = try store.file(".log")
-        let whole = try #require(store.files[name])
-        let used = (whole.lastIndex { $0 != 0 } ?? 0) + 1
-        var missing: [Int] = []
-        for length in stride(from: 0, through: used, by: 5) {
-            try Files.truncate("\(store.path)/\(name)", to: length)
-            do {
-                missing.append(try store.outcome(tailAllowed: logWrites).missingTail)
-            } catch {
-                Issue.record("\(name) cut to \(length) bytes: \(error)")
-                return
-            }
-            try Files.write(whole, to: "\(store.path)/\(name)")
-        }
-        #expect(zip(missing, missing.dropFirst()).allSatisfy { $0 >= $1 || $0 == 0 })
     }
 
     @Test(
@@ -214,12 +174,14 @@ struct DamageTests {
         }
     }
 
-    @Test("A whole segment of another store does not pass for this store's")
-    func foreignSegment() throws {
+    @Test(
+        "A whole file of another store does not pass for this store's",
+        arguments: [".seg", ".log"])
+    func foreignFile(ending: String) throws {
         let store = try DamagedStore()
         let foreign = try DamagedStore(logWrites: 5)
-        let name = try store.file(".seg")
-        let bytes = try #require(foreign.files[foreign.file(".seg")])
+        let name = try store.file(ending)
+        let bytes = try #require(foreign.files[foreign.file(ending)])
         try Files.write(bytes, to: "\(store.path)/\(name)")
         #expect(try store.outcome().isReported)
     }

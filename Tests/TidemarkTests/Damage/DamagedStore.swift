@@ -78,15 +78,11 @@ struct DamagedStore {
     struct Outcome {
         /// Something threw a typed error, or `verify` listed a damage.
         var isReported = false
-        /// Whole writes at the end of the log that are missing without an error.
-        var missingTail = 0
     }
 
     /// Reads everything there is to read. A wrong value, a record too many or one too few that no
     /// error accounts for is a ``Mismatch``.
-    ///
-    /// - Parameter tailAllowed: how many of the last writes of "main" may be missing silently.
-    func outcome(isReadOnly: Bool = true, tailAllowed: Int = 0) throws -> Outcome {
+    func outcome(isReadOnly: Bool = true) throws -> Outcome {
         var outcome = Outcome()
         var options = quickOptions()
         options.isReadOnly = isReadOnly
@@ -109,9 +105,7 @@ struct DamagedStore {
                 guard let dataset = try store.existingDataset(name) else {
                     throw Mismatch("dataset \(name) is silently gone")
                 }
-                let allowed = name == "main" ? tailAllowed : 0
-                let missing = try check(dataset, expected, tailAllowed: allowed)
-                outcome.missingTail = max(outcome.missingTail, missing)
+                try check(dataset, expected)
             } catch is StoreError {
                 outcome.isReported = true
             }
@@ -125,37 +119,30 @@ struct DamagedStore {
         return outcome
     }
 
-    /// Each way of reading by itself, so that one error does not hide another's silence. Returns
-    /// how many of the last writes are missing, and throws the first typed error at the end.
-    private func check(
-        _ dataset: Dataset, _ expected: Contents, tailAllowed: Int
-    ) throws -> Int {
+    /// Each way of reading by itself, so that one error does not hide another's silence. Throws
+    /// the last typed error at the end.
+    private func check(_ dataset: Dataset, _ expected: Contents) throws {
         var typed: StoreError?
         func attempt(_ body: () throws -> Void) throws {
             do { try body() } catch let error as StoreError { typed = error }
         }
-        // The missing ones, if any, are the last in the order of change.
-        var missing = 0
+        let records = expected.records
         try attempt {
             let changes = try dataset.changes(since: 0).collect()
-            missing = expected.changes.count - changes.count
-            try require((0...tailAllowed).contains(missing), "\(missing) changes are missing")
             try require(
-                changes == expected.changes.dropLast(missing), "changes are wrong or others")
+                changes == expected.changes,
+                "\(changes.count) changes, not these \(expected.changes.count)")
         }
-        let gone = Set(expected.changes.suffix(missing).map(\.key))
-        let records = expected.records.filter { !gone.contains($0.key) }
-        let isOpenTail = tailAllowed > 0 && typed != nil
         for order in [ScanOrder.forward, .backward] {
             try attempt {
                 let found = try dataset.records(order: order, includingDeleted: true).collect()
                 let wanted = order == .forward ? records : records.reversed()
-                try require(isOpenTail || found == wanted, "a scan gives other records")
+                try require(found == wanted, "a scan gives other records")
             }
         }
         try attempt {
             let count = try dataset.count()
-            try require(isOpenTail || count == records.count { !$0.isDeleted }, "count \(count)")
+            try require(count == records.count { !$0.isDeleted }, "count \(count)")
         }
         for record in records {
             try attempt {
@@ -170,6 +157,5 @@ struct DamagedStore {
             }
         }
         if let typed { throw typed }
-        return missing
     }
 }
