@@ -89,20 +89,16 @@ struct LogItemReader {
         let dataset = try reader.varint32()
         let key = try reader.countedView(max: Limits.keyBytesMax)
         let syncCount = try reader.varint()
-        let replica = try reader.varint32()
-        let counter = try reader.varint()
-        let time = try reader.fixed64()
-        let vector = try reader.varint32()
-        let author = try reader.varint32()
+        let stamp = try reader.stamp()
         let value =
             kind == .put ? try reader.countedView(max: Limits.valueBytesMax) : ByteView.empty
-        guard dataset > 0, !key.isEmpty, counter > 0, syncCount > 0 else {
+        guard dataset > 0, !key.isEmpty, stamp.counter > 0, syncCount > 0 else {
             throw Malformed("an operation has an impossible field")
         }
         return Entry(
             dataset: dataset, kind: kind, key: key, value: value, syncCount: syncCount,
-            sequence: 0, replica: replica, vector: vector, author: author, counter: counter,
-            time: time)
+            sequence: 0, replica: stamp.replica, vector: stamp.vector, author: stamp.author,
+            counter: stamp.counter, time: stamp.time)
     }
 }
 

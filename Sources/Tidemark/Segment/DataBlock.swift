@@ -40,17 +40,13 @@ enum DataBlock {
         guard let kind = EntryKind(rawValue: try reader.byte()) else {
             throw Malformed("an entry has an unknown kind")
         }
-        let replica = try reader.varint32()
-        let counter = try reader.varint()
-        let time = try reader.fixed64()
-        let vector = try reader.varint32()
-        let author = try reader.varint32()
+        let stamp = try reader.stamp()
         let value =
             kind == .put ? try reader.countedView(max: Limits.valueBytesMax) : ByteView.empty
         return Entry(
             dataset: dataset, kind: kind, key: key, value: value, syncCount: syncCount,
-            sequence: 0, replica: replica, vector: vector, author: author, counter: counter,
-            time: time)
+            sequence: 0, replica: stamp.replica, vector: stamp.vector, author: stamp.author,
+            counter: stamp.counter, time: stamp.time)
     }
 }
 

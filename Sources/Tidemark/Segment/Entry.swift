@@ -57,3 +57,15 @@ struct Entry {
         EntryPosition(dataset: dataset, key: key, syncCount: syncCount)
     }
 }
+
+extension ByteReader {
+    /// What an entry says of its version, in the log and in data blocks alike.
+    mutating func stamp() throws(Malformed) -> (
+        replica: UInt32, counter: UInt64, time: UInt64, vector: UInt32, author: UInt32
+    ) {
+        (
+            replica: try varint32(), counter: try varint(), time: try fixed64(),
+            vector: try varint32(), author: try varint32()
+        )
+    }
+}
