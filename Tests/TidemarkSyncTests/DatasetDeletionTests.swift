@@ -64,6 +64,20 @@ struct DatasetDeletionTests {
         try expectEqual([a, b])
     }
 
+    /// Whoever deletes what a peer has just made must stamp it later, even within one tick of the
+    /// clocks and with the smaller replica id.
+    @Test func aDeletionIsLaterThanTheCreationItHasSeen() async throws {
+        for round in 0..<50 {
+            let name = "made-\(round)"
+            _ = try a.dataset(name)
+            try await a.store.synchronize(with: b.transport, datasets: [name])
+            let created = try #require(try b.store.existingDataset(name)).knowledge().lifecycle
+            try b.store.deleteDataset(name)
+            let deleted = try #require(try b.store.datasetForSync(name, creating: false))
+            #expect(try deleted.knowledge().lifecycle.time > created.time)
+        }
+    }
+
     @Test func keepAndRecreateKeepsAnEmptyDatasetToo() async throws {
         _ = try a.dataset("empty")
         try await a.store.synchronize(with: b.transport)

@@ -109,6 +109,8 @@ extension Engine {
             undurableIDs.insert(state.recordsID)
         }
         state.lifecycle = lifecycle
+        // A stamp that is made after this one was seen must be later, on whichever clock.
+        clock.see(lifecycle.time)
         // The commit's own entries come after this one in the sequence.
         state.place(records: id, isVisible: isVisible, lastSequence: sequence)
         if id == 0 { state.forgetUnfinishedExchanges() }
