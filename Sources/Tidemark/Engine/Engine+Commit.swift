@@ -268,14 +268,17 @@ extension Engine {
             // Too small for this block, and too old for any later one.
             try storage.remove(prepared.path)
         }
-        return try makeLog(capacity: max(options.segmentBytes, needed), isPrepared: false)
+        return try makeLog(
+            number: takeNumber(), capacity: max(options.segmentBytes, needed), isPrepared: false)
     }
 
     /// What a log needs beside the payload of its blocks.
     static let logOverhead = FileHeader.byteCount + 2 * BlockHeader.byteCount + 16
 
-    func makeLog(capacity: Int, isPrepared: Bool) throws(StoreError) -> LogSegment {
-        let number = takeNumber()
+    /// Makes the file of a log, durable by name and size.
+    func makeLog(
+        number: UInt64, capacity: Int, isPrepared: Bool
+    ) throws(StoreError) -> LogSegment {
         let rounded = (capacity + 4_095) & ~4_095
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number, capacity: rounded,

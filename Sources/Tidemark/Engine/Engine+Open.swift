@@ -35,7 +35,8 @@ extension Engine {
     }
 
     private func beginFirstLog() throws(StoreError) {
-        let log = try makeLog(capacity: options.segmentBytes, isPrepared: false)
+        let log = try makeLog(
+            number: takeNumber(), capacity: options.segmentBytes, isPrepared: false)
         log.begin(
             header: FileHeader(
                 kind: .log, segment: log.number, tag: manifest.tag,

@@ -63,12 +63,8 @@ extension Engine {
             monitor.unlock()
             defer { monitor.lock() }
             result = Result { () throws(StoreError) in
-                let log = try LogSegment(
-                    creating: self.filePath(FileName.log(number)), number: number,
-                    capacity: (self.options.segmentBytes + 4_095) & ~4_095, isPrepared: true,
-                    storage: self.storage)
-                try self.storage.syncDirectory(self.path)
-                return log
+                try self.makeLog(
+                    number: number, capacity: self.options.segmentBytes, isPrepared: true)
             }
         }
         isPreparing = false

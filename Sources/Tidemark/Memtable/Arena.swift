@@ -5,7 +5,6 @@ final class Arena {
     private var chunks: [UnsafeMutableRawPointer] = unsafe []
     private var next: UnsafeMutableRawPointer
     private var remaining = 0
-    private(set) var allocatedBytes = 0
 
     init() {
         unsafe next = UnsafeMutableRawPointer(bitPattern: 16)!
@@ -22,7 +21,6 @@ final class Arena {
             let size = max(Self.chunkBytes, rounded)
             unsafe next = .allocate(byteCount: size, alignment: 16)
             unsafe chunks.append(next)
-            allocatedBytes += size
             remaining = size
         }
         defer {

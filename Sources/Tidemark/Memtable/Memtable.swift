@@ -35,8 +35,6 @@ final class Memtable: @unchecked Sendable {
 
     var isEmpty: Bool { count == 0 }
 
-    var memoryBytes: Int { arena.allocatedBytes }
-
     /// Adds an entry whose key and value lie in the mapped log. O(log n).
     func insert(_ entry: Entry) {
         let prefix = entry.key.prefix

@@ -89,11 +89,10 @@ final class SealedSegment: Sendable {
             try KeyFilter(block)
         }
         let placeholder = VersionTables.placeholder
-        let index = try decode(footer.dataIndex, .dataIndex) { (block) throws(Malformed) in
-            try DataBlockView(checking: block, tables: placeholder, isIndex: true)
-        }
-        let handles = try decode(footer.dataIndex, .dataIndex) { (_) throws(Malformed) in
-            try self.dataHandles(in: index)
+        let (index, handles) = try decode(footer.dataIndex, .dataIndex) {
+            (block) throws(Malformed) in
+            let index = try DataBlockView(checking: block, tables: placeholder, isIndex: true)
+            return (index, try self.dataHandles(in: index))
         }
         let changes = try decode(footer.changeIndex, .changeIndex) { (block) throws(Malformed) in
             try self.changeBlocks(in: block)

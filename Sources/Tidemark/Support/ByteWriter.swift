@@ -16,10 +16,6 @@ struct ByteWriter {
         bytes.append(byte)
     }
 
-    mutating func append(fixed16 number: UInt16) {
-        appendFixed(number)
-    }
-
     mutating func append(fixed32 number: UInt32) {
         appendFixed(number)
     }
