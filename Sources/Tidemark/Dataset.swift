@@ -91,16 +91,21 @@ extension Dataset {
         _ kind: EntryKind, _ key: [UInt8], _ value: [UInt8], expected: Dot??,
         _ durability: Durability?
     ) throws(StoreError) -> Dot {
-        let state = state
-        let dot = try key.withBytes { (key) throws(StoreError) in
+        try key.withBytes { (key) throws(StoreError) in
             try value.withBytes { (value) throws(StoreError) in
-                try engine.commit(1, durability: durability) { (_, body) throws(StoreError) in
-                    try body(
-                        StagedWrite(
-                            state: state, kind: kind, key: key, value: value,
-                            expected: expected))
-                }
+                try write(kind, key, value, expected: expected, durability)
             }
+        }
+    }
+
+    func write(
+        _ kind: EntryKind, _ key: ByteView, _ value: ByteView, expected: Dot??,
+        _ durability: Durability?
+    ) throws(StoreError) -> Dot {
+        let staged = StagedWrite(
+            state: state, kind: kind, key: key, value: value, expected: expected)
+        let dot = try engine.commit(1, durability: durability) { (_, body) throws(StoreError) in
+            try body(staged)
         }
         engine.waiters.wakeAll(for: state.name)
         guard let dot else { preconditionFailure("a commit of one write without a dot") }
@@ -144,18 +149,26 @@ extension Dataset {
         for key: [UInt8], _ body: (RawSpan?) -> Result
     ) throws(StoreError) -> Result {
         try key.withBytes { (key) throws(StoreError) in
-            try engine.withValue(of: key, in: state) { (value) throws(StoreError) in
-                guard let value else { return body(nil) }
-                return body(unsafe value.buffer.bytes)
-            }
+            try withValue(of: key, body)
+        }
+    }
+
+    func withValue<Result>(
+        of key: ByteView, _ body: (RawSpan?) -> Result
+    ) throws(StoreError) -> Result {
+        try engine.withValue(of: key, in: state) { (value) throws(StoreError) in
+            guard let value else { return body(nil) }
+            return body(unsafe value.buffer.bytes)
         }
     }
 
     public func contains(_ key: [UInt8]) throws(StoreError) -> Bool {
-        try key.withBytes { (key) throws(StoreError) in
-            try engine.withValue(of: key, in: state) { (value) throws(StoreError) in
-                value != nil
-            }
+        try key.withBytes { (key) throws(StoreError) in try contains(key) }
+    }
+
+    func contains(_ key: ByteView) throws(StoreError) -> Bool {
+        try engine.withValue(of: key, in: state) { (value) throws(StoreError) in
+            value != nil
         }
     }
 

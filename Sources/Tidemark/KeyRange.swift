@@ -14,19 +14,31 @@ public struct KeyRange: Hashable, Sendable {
         self.init(from: Array(lowerBound.utf8), upTo: Array(upperBound.utf8))
     }
 
+    /// Every key at or after the bytes, which are copied once.
+    public init(from lowerBound: RawSpan) {
+        self.init(from: lowerBound.copied)
+    }
+
+    public init(from lowerBound: RawSpan, upTo upperBound: RawSpan) {
+        self.init(from: lowerBound.copied, upTo: upperBound.copied)
+    }
+
     /// Every key.
     public static let all = KeyRange()
 
     /// Every key that begins with the given bytes.
     public static func prefix(_ prefix: [UInt8]) -> KeyRange {
         // The range ends at the prefix with its last byte that can grow grown by one.
-        var end = prefix
-        while let last = end.popLast() {
-            if last < UInt8.max {
-                return KeyRange(from: prefix, upTo: end + [last + 1])
-            }
+        guard let last = prefix.lastIndex(where: { $0 < UInt8.max }) else {
+            return KeyRange(from: prefix)
         }
-        return KeyRange(from: prefix)
+        var end = Array(prefix[...last])
+        end[last] += 1
+        return KeyRange(from: prefix, upTo: end)
+    }
+
+    public static func prefix(_ prefix: RawSpan) -> KeyRange {
+        .prefix(prefix.copied)
     }
 
     public static func prefix(_ prefix: String) -> KeyRange {

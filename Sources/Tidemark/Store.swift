@@ -107,27 +107,18 @@ public final class Store: Sendable {
     public func write(
         _ batch: WriteBatch, durability: Durability? = nil
     ) throws(StoreError) {
-        let writes = batch.writes
-        guard !writes.isEmpty else { return }
-        for write in writes where write.dataset.engine !== engine {
+        guard !batch.isEmpty else { return }
+        for dataset in batch.datasets where dataset.engine !== engine {
             throw StoreError(
                 .invalidArgument,
-                "the dataset \(write.dataset.name) in the batch is of another store")
+                "the dataset \(dataset.name) in the batch is of another store")
         }
-        _ = try engine.commit(writes.count, durability: durability) {
+        _ = try engine.commit(batch.count, durability: durability) {
             (index, body) throws(StoreError) in
-            let write = writes[index]
-            try write.key.withBytes { (key) throws(StoreError) in
-                try write.bytes.withBytes { (value) throws(StoreError) in
-                    try body(
-                        StagedWrite(
-                            state: write.dataset.state, kind: write.kind, key: key,
-                            value: value, expected: write.expected))
-                }
-            }
+            try batch.withWrite(at: index, body)
         }
-        for name in Set(writes.map(\.dataset.name)) {
-            engine.waiters.wakeAll(for: name)
+        for dataset in batch.datasets {
+            engine.waiters.wakeAll(for: dataset.name)
         }
     }
 
@@ -146,21 +137,5 @@ public final class Store: Sendable {
     /// not need. Reads and writes go on meanwhile. O(bytes in the store).
     public func compact() throws(StoreError) {
         try engine.compactAll()
-    }
-}
-
-extension WriteBatch.Write {
-    var kind: EntryKind {
-        switch change {
-        case .put: .put
-        case .delete: .delete
-        }
-    }
-
-    var bytes: [UInt8] {
-        switch change {
-        case .put(let value): value
-        case .delete: []
-        }
     }
 }

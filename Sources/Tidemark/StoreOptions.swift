@@ -8,6 +8,15 @@ public enum Durability: String, Hashable, Sendable, CaseIterable {
     case disk
 }
 
+/// How blocks of sealed segments are stored. Whatever is chosen, what was stored otherwise before
+/// stays readable, and takes the new form as compaction comes to it.
+public enum Compression: String, Hashable, Sendable, CaseIterable {
+    /// LZ4, for each block that it makes smaller by at least an eighth; the others as they are.
+    case lz4
+    /// Every block as it is: more bytes on disk, and no time spent on packing and unpacking.
+    case none
+}
+
 /// How a store is opened.
 public struct StoreOptions: Hashable, Sendable {
     /// What a write survives when it does not say so itself.
@@ -27,11 +36,14 @@ public struct StoreOptions: Hashable, Sendable {
     public var historyVersions: Int
     /// Whether segments are merged in the background as they accumulate.
     public var compactsAutomatically: Bool
+    /// How segments that are sealed or compacted from now on store their blocks.
+    public var compression: Compression
 
     public init(
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
         author: String = "", segmentBytes: Int = 32 << 20, blockCacheBytes: Int = 64 << 20,
-        historyVersions: Int = 0, compactsAutomatically: Bool = true
+        historyVersions: Int = 0, compactsAutomatically: Bool = true,
+        compression: Compression = .lz4
     ) {
         self.durability = durability
         self.createsIfMissing = createsIfMissing
@@ -41,5 +53,6 @@ public struct StoreOptions: Hashable, Sendable {
         self.blockCacheBytes = blockCacheBytes
         self.historyVersions = historyVersions
         self.compactsAutomatically = compactsAutomatically
+        self.compression = compression
     }
 }

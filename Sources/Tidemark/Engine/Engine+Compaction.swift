@@ -96,7 +96,8 @@ extension Engine {
         let number = monitor.withLock { takeNumber() }
         let path = filePath(FileName.sealed(number))
         let writer = try SegmentWriter(
-            number: number, path: path, tag: manifest.tag, storage: storage)
+            number: number, path: path, tag: manifest.tag, compression: options.compression,
+            storage: storage)
         var sources: [SourceCursor] = []
         for segment in run {
             sources.append(.segment(try SegmentCursor(segment, isCaching: false)))

@@ -80,7 +80,7 @@ extension Engine {
         let number = monitor.withLock { takeNumber() }
         let writer = try SegmentWriter(
             number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
-            storage: storage)
+            compression: options.compression, storage: storage)
         try addStates(of: job, to: writer)
         let older = currentView.segments
         var merge = SegmentMerge(

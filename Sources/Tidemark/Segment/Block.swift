@@ -63,7 +63,7 @@ extension StorageFile {
         return unsafe try Block(count: Int(handle.rawCount)) { (memory) throws(StoreError) in
             if handle.storedCount == handle.rawCount {
                 unsafe memory.copyMemory(from: payload.buffer)
-            } else if unsafe !Compression.decompress(payload.buffer, into: memory) {
+            } else if unsafe !LZ4Block.decompress(payload.buffer, into: memory) {
                 throw damaged("it does not decompress to \(handle.rawCount) bytes")
             }
         }

@@ -10,6 +10,7 @@ final class SegmentWriter {
     static let changesPerBlock = 1_024
 
     let number: UInt64
+    private let compression: Compression
     private let file: any StorageFile
     private var offset = UInt64(FileHeader.byteCount)
     private var footer: SegmentFooter
@@ -27,9 +28,11 @@ final class SegmentWriter {
     private var translation = TableTranslation()
 
     init(
-        number: UInt64, path: String, tag: UInt64, storage: any Storage
+        number: UInt64, path: String, tag: UInt64, compression: Compression,
+        storage: any Storage
     ) throws(StoreError) {
         self.number = number
+        self.compression = compression
         file = try storage.openFile(path, .create)
         footer = SegmentFooter(segment: number)
         let header = FileHeader(
@@ -140,7 +143,8 @@ final class SegmentWriter {
         _ raw: [UInt8], _ kind: BlockHeader.Kind, compressing: Bool = true
     ) throws(StoreError) -> BlockHandle {
         let compressed =
-            compressing ? unsafe raw.withUnsafeBytes { unsafe Compression.compress($0) } : nil
+            compressing && compression == .lz4
+            ? unsafe raw.withUnsafeBytes { unsafe LZ4Block.compress($0) } : nil
         let stored = compressed ?? raw
         let handle = BlockHandle(
             offset: offset, storedCount: UInt32(stored.count), rawCount: UInt32(raw.count))

@@ -78,3 +78,20 @@ extension Array where Element == UInt8 {
         }
     }
 }
+
+extension RawSpan {
+    /// The span's bytes as a view, valid during the call.
+    @inline(__always)
+    func withBytes<Result>(
+        _ body: (ByteView) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try unsafe withUnsafeBytes { (buffer) throws(StoreError) -> Result in
+            try unsafe body(ByteView(buffer))
+        }
+    }
+
+    /// A copy that owns its bytes.
+    var copied: [UInt8] {
+        unsafe withUnsafeBytes { unsafe ByteView($0).array }
+    }
+}

@@ -99,7 +99,7 @@ struct MessageFrame: Hashable, Sendable {
     private func compressedBody() -> [UInt8]? {
         guard body.count <= SyncLimits.messageBytesMax,
             // LZ4 reads exactly the buffer it is given.
-            let compressed = unsafe body.withUnsafeBytes({ unsafe Compression.compress($0) })
+            let compressed = unsafe body.withUnsafeBytes({ unsafe LZ4Block.compress($0) })
         else { return nil }
         var writer = ByteWriter()
         writer.putCount(body.count)
@@ -119,7 +119,7 @@ struct MessageFrame: Hashable, Sendable {
             // It never reads or writes outside the two buffers, and the target counts as
             // initialized only if all of it was written.
             isWhole = unsafe compressed.withUnsafeBytes { source in
-                unsafe Compression.decompress(source, into: UnsafeMutableRawBufferPointer(target))
+                unsafe LZ4Block.decompress(source, into: UnsafeMutableRawBufferPointer(target))
             }
             initialized = isWhole ? Int(count) : 0
         }

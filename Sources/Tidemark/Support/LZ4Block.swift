@@ -1,7 +1,7 @@
 internal import CLZ4
 
-/// LZ4 blocks (the raw block format, without frames: lengths and checksums are ours).
-package enum Compression {
+/// The raw block format of LZ4, without frames: lengths and checksums are ours.
+package enum LZ4Block {
     /// The bytes compressed, or nil if that would not save at least an eighth: less is not worth
     /// the time to decompress.
     package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
