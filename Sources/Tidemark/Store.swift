@@ -133,6 +133,14 @@ public final class Store: Sendable {
         try engine.syncWithMark(isMarkDurable: false)
     }
 
+    /// Waits until what goes on in the background, sealing and merging, has nothing left to do.
+    /// For measurements and quiet moments; nothing depends on it.
+    ///
+    /// - Throws: `closed`, `readOnly`, `writerStopped`.
+    public func waitForBackgroundWork() throws(StoreError) {
+        try engine.waitForBackgroundWork()
+    }
+
     /// Seals the active segment and merges all segments into one, dropping what retention does
     /// not need. Reads and writes go on meanwhile. O(bytes in the store).
     public func compact() throws(StoreError) {

@@ -11,9 +11,12 @@ extension Engine {
                 continue
             }
             isCompactionWanted = false
-            guard options.compactsAutomatically else { continue }
-            let run = compactionRun(of: currentView.segments)
-            guard run.count > 1 else { continue }
+            let run =
+                options.compactsAutomatically ? compactionRun(of: currentView.segments) : []
+            guard run.count > 1 else {
+                monitor.broadcast()
+                continue
+            }
             isCompacting = true
             monitor.unlock()
             let result = Result { () throws(StoreError) in try self.compact(run) }
@@ -46,6 +49,19 @@ extension Engine {
     }
 
     static let compactionRunMin = 4
+
+    /// Waits until neither sealing nor merging has anything left to do.
+    func waitForBackgroundWork() throws(StoreError) {
+        try monitor.withLock { () throws(StoreError) in
+            try checkWritable()
+            while !isClosed, failure == nil,
+                !sealQueue.isEmpty || isPreparing || isCompacting || isCompactionWanted
+            {
+                monitor.wait()
+            }
+            try checkWritable()
+        }
+    }
 
     /// Seals what is active and merges everything into one segment.
     func compactAll() throws(StoreError) {

@@ -73,6 +73,7 @@ extension Engine {
         // Nothing is lost yet: the commit that needs the room will meet the same failure.
         case .failure(let error): stopWriting(error)
         }
+        monitor.broadcast()
     }
 
     /// Writes the memtable as a sealed segment, makes it part of the store and removes its log.
