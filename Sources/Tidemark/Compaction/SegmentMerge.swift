@@ -30,7 +30,8 @@ struct SegmentMerge {
             let isSameKey =
                 unsafe kept != nil && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
             if !isSameKey {
-                key = entry.key.array
+                key.removeAll(keepingCapacity: true)
+                unsafe key.append(contentsOf: entry.key.buffer)
                 kept = KeyRetention(
                     current ?? Self.ofStoreItself, reachesOldest: reachesOldest)
             }

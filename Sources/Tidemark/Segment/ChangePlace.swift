@@ -14,6 +14,8 @@ struct ChangePlace: Comparable {
     /// (within one dataset) the sync count as the difference to the line before.
     static func encode(_ places: ArraySlice<ChangePlace>) -> [UInt8] {
         var writer = ByteWriter()
+        // Most lines take four bytes or five; a few more at once spare the growing.
+        writer.reserve(8 * places.count)
         writer.append(varint: places.count)
         var previous = ChangePlace(dataset: 0, syncCount: 0, block: 0, slot: 0)
         for place in places {

@@ -18,7 +18,13 @@ final class SegmentWriter {
 
     private var block = ByteWriter()
     private var blockOffsets: [UInt32] = []
-    private var blockFirst: (dataset: DatasetID, key: [UInt8], syncCount: UInt64)?
+    /// The position of the block's first entry, whose key lies in `blockFirstKey`.
+    private var blockFirst: (dataset: DatasetID, syncCount: UInt64) = (0, 0)
+    private var blockFirstKey: [UInt8] = []
+    /// Where a block is put together with its header, and the value of a line of the index: kept,
+    /// because a segment has thousands of blocks.
+    private var assembly: [UInt8] = []
+    private var handleValue = ByteWriter()
     private var index = ByteWriter()
     private var indexOffsets: [UInt32] = []
 
@@ -47,7 +53,9 @@ final class SegmentWriter {
         var own = entry
         translation.translate(&own, from: source, to: &tables)
         if blockOffsets.isEmpty {
-            blockFirst = (own.dataset, own.key.array, own.syncCount)
+            blockFirst = (own.dataset, own.syncCount)
+            blockFirstKey.removeAll(keepingCapacity: true)
+            unsafe blockFirstKey.append(contentsOf: own.key.buffer)
         }
         if own.dataset != 0 {
             changes.append(
@@ -92,24 +100,22 @@ final class SegmentWriter {
         let handle = try writeBlock(block.bytes, .data)
         footer.storedBytes += handle.endOffset - handle.offset
         footer.dataBlockCount += 1
-        guard let first = blockFirst else { preconditionFailure("a block without a first key") }
-        addToIndex(first, handle)
+        addToIndex(handle)
         block.removeAll()
         blockOffsets.removeAll(keepingCapacity: true)
     }
 
     /// The index is a block of entries like any other: the first position of each data block,
     /// with the handle as its value.
-    private func addToIndex(
-        _ first: (dataset: DatasetID, key: [UInt8], syncCount: UInt64), _ handle: BlockHandle
-    ) {
-        var value = ByteWriter()
-        value.append(fixed64: handle.offset)
-        value.append(fixed32: handle.storedCount)
-        value.append(fixed32: handle.rawCount)
+    private func addToIndex(_ handle: BlockHandle) {
+        handleValue.removeAll()
+        handleValue.append(fixed64: handle.offset)
+        handleValue.append(fixed32: handle.storedCount)
+        handleValue.append(fixed32: handle.rawCount)
         indexOffsets.append(UInt32(index.count))
-        unsafe first.key.withUnsafeBytes { key in
-            unsafe value.bytes.withUnsafeBytes { value in
+        let first = blockFirst
+        unsafe blockFirstKey.withUnsafeBytes { key in
+            unsafe handleValue.bytes.withUnsafeBytes { value in
                 DataBlock.append(
                     Entry(
                         dataset: first.dataset, kind: .put, key: unsafe ByteView(key),
@@ -142,25 +148,41 @@ final class SegmentWriter {
     private func writeBlock(
         _ raw: [UInt8], _ kind: BlockHeader.Kind, compressing: Bool = true
     ) throws(StoreError) -> BlockHandle {
-        let compressed =
-            compressing && compression == .lz4
-            ? unsafe raw.withUnsafeBytes { unsafe LZ4Block.compress($0) } : nil
-        let stored = compressed ?? raw
+        let headerCount = BlockHeader.byteCount
+        if assembly.count < headerCount + raw.count {
+            assembly = [UInt8](repeating: 0, count: headerCount + raw.count)
+        }
+        let isCompressing = compressing && compression == .lz4
+        let number = number
+        let storedCount = unsafe assembly.withUnsafeMutableBytes { assembly in
+            let target = unsafe UnsafeMutableRawBufferPointer(rebasing: assembly[headerCount...])
+            let storedCount = unsafe raw.withUnsafeBytes { raw in
+                if isCompressing, let count = unsafe LZ4Block.compress(raw, into: target) {
+                    return count
+                }
+                unsafe target.copyMemory(from: raw)
+                return raw.count
+            }
+            let header = BlockHeader(
+                storedCount: storedCount, mark: UInt32(raw.count), segment: number, kind: kind)
+            unsafe header.seal(at: assembly.baseAddress!)
+            return storedCount
+        }
         let handle = BlockHandle(
-            offset: offset, storedCount: UInt32(stored.count), rawCount: UInt32(raw.count))
-        var bytes = [UInt8](repeating: 0, count: BlockHeader.byteCount)
-        bytes.append(contentsOf: stored)
-        let header = BlockHeader(
-            storedCount: stored.count, mark: UInt32(raw.count), segment: number, kind: kind)
-        unsafe bytes.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!) }
-        try write(bytes, at: offset)
+            offset: offset, storedCount: UInt32(storedCount), rawCount: UInt32(raw.count))
+        try write(assembly, count: headerCount + storedCount, at: offset)
         offset = handle.endOffset
         return handle
     }
 
-    private func write(_ bytes: [UInt8], at offset: UInt64) throws(StoreError) {
+    /// Writes the bytes, or only the first of them.
+    private func write(
+        _ bytes: [UInt8], count: Int? = nil, at offset: UInt64
+    ) throws(StoreError) {
         try bytes.withBytes { (view) throws(StoreError) in
-            try unsafe file.write(view.buffer, at: offset)
+            try unsafe file.write(
+                UnsafeRawBufferPointer(rebasing: view.buffer[..<(count ?? bytes.count)]),
+                at: offset)
         }
     }
 }

@@ -5,19 +5,27 @@ package enum LZ4Block {
     /// The bytes compressed, or nil if that would not save at least an eighth: less is not worth
     /// the time to decompress.
     package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
-        let rawCount = bytes.count
-        guard rawCount >= 32, rawCount <= LZ4_MAX_INPUT_SIZE else { return nil }
-        let capacity = rawCount - rawCount / 8
-        let compressed = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { target, count in
-            // LZ4 stops with 0 as soon as the output does not fit.
-            count = Int(
-                unsafe LZ4_compress_default(
-                    bytes.assumingMemoryBound(to: CChar.self).baseAddress,
-                    UnsafeMutableRawPointer(target.baseAddress!).assumingMemoryBound(
-                        to: CChar.self),
-                    Int32(rawCount), Int32(capacity)))
+        let compressed = unsafe [UInt8](unsafeUninitializedCapacity: bytes.count) {
+            target, count in
+            count = unsafe compress(bytes, into: UnsafeMutableRawBufferPointer(target)) ?? 0
         }
         return compressed.isEmpty ? nil : compressed
+    }
+
+    /// The same into the beginning of memory that is there: the count of the compressed bytes, or
+    /// nil, when nothing there may be relied upon. The target must be as large as the bytes are.
+    static func compress(
+        _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        precondition(target.count >= bytes.count, "less room than the bytes take uncompressed")
+        let rawCount = bytes.count
+        guard rawCount >= 32, rawCount <= LZ4_MAX_INPUT_SIZE else { return nil }
+        // LZ4 stops with 0 as soon as the output does not fit.
+        let count = unsafe LZ4_compress_default(
+            bytes.assumingMemoryBound(to: CChar.self).baseAddress,
+            target.assumingMemoryBound(to: CChar.self).baseAddress,
+            Int32(rawCount), Int32(rawCount - rawCount / 8))
+        return count > 0 ? Int(count) : nil
     }
 
     /// Decompresses into the whole of the target. False if the bytes are no LZ4 block of exactly
