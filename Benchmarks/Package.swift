@@ -22,7 +22,8 @@ let package = Package(
     targets: [
         .target(
             name: "CPeers",
-            cxxSettings: [.unsafeFlags(["-O3", "-DNDEBUG"])],
+            // Debian builds LevelDB without type information, so no subclass of its may have any.
+            cxxSettings: [.unsafeFlags(["-O3", "-DNDEBUG", "-fno-rtti"])],
             linkerSettings: [
                 .linkedLibrary("rocksdb"), .linkedLibrary("leveldb"), .linkedLibrary("lmdb"),
                 .linkedLibrary("sqlite3"),
@@ -31,11 +32,12 @@ let package = Package(
             name: "CLimits",
             cSettings: [.unsafeFlags(["-O3", "-DNDEBUG"])],
             linkerSettings: [.linkedLibrary("lz4"), .linkedLibrary("xxhash")]),
+        .target(name: "BenchmarkRows", swiftSettings: settings),
         .target(name: "CTicks", cSettings: [.unsafeFlags(["-O3"])]),
         .executableTarget(
             name: "side-by-side",
             dependencies: [
-                "CPeers", "CLimits", "CTicks",
+                "BenchmarkRows", "CPeers", "CLimits", "CTicks",
                 .product(name: "Tidemark", package: "tidemark"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -54,6 +56,8 @@ let package = Package(
             ],
             path: "Sources/Micro",
             swiftSettings: settings),
+        .testTarget(name: "PeerTests", dependencies: ["CPeers"], swiftSettings: settings),
+        .testTarget(name: "LimitTests", dependencies: ["CLimits"], swiftSettings: settings),
     ],
     cxxLanguageStandard: .cxx17
 )

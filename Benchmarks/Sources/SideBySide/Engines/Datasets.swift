@@ -1,0 +1,29 @@
+// An engine without datasets has them the way its users do: the dataset's number leads the key.
+extension Session {
+    func fillDataset(_ dataset: Int, records: Int, values: Values) throws {
+        try withUnsafeTemporaryAllocation(
+            byteCount: records * Keys.bytes, alignment: 16
+        ) { keys in
+            var batch: [UnsafeRawBufferPointer] = []
+            batch.reserveCapacity(records)
+            for record in 0..<records {
+                let number = datasetKey(dataset, record)
+                Keys.write(number, to: keys.baseAddress! + record * Keys.bytes)
+                batch.append(values[number])
+            }
+            try writeBatch(
+                keys: UnsafeRawBufferPointer(keys), values: batch, ascending: false)
+        }
+    }
+
+    func get(dataset: Int, record: Int, checksum: inout UInt64) throws -> Int? {
+        try withUnsafeTemporaryAllocation(byteCount: Keys.bytes, alignment: 16) { key in
+            Keys.write(datasetKey(dataset, record), to: key.baseAddress!)
+            return try get(UnsafeRawBufferPointer(key), checksum: &checksum)
+        }
+    }
+}
+
+private func datasetKey(_ dataset: Int, _ record: Int) -> Int {
+    dataset * 1_000_000 + record
+}

@@ -1,0 +1,46 @@
+/// Values that compress to about half: each run of 100 bytes is 50 random ones, twice.
+///
+/// A value is a window of one pool, at a place that its record's number and version decide, so
+/// that making it costs nothing and any reader can check it.
+final class Values: @unchecked Sendable {
+    // Written once in `init`, then only read: any thread may read it.
+    private let pool: UnsafeMutableRawBufferPointer
+    private static let poolBytes = 1 << 20
+    private static let runBytes = 100
+
+    /// - Parameter bytes: the size of each value, 1...16 MiB.
+    let bytes: Int
+
+    init(bytes: Int) {
+        self.bytes = bytes
+        pool = .allocate(byteCount: Self.poolBytes + bytes, alignment: 64)
+        var random = SplitMix(seed: 0x7469_6465)
+        var place = 0
+        while place < pool.count {
+            let half = Self.runBytes / 2
+            let end = min(place + Self.runBytes, pool.count)
+            for index in place..<min(place + half, end) {
+                pool[index] = UInt8(truncatingIfNeeded: random.next())
+            }
+            for index in min(place + half, end)..<end {
+                pool[index] = pool[index - half]
+            }
+            place = end
+        }
+    }
+
+    deinit { pool.deallocate() }
+
+    /// What the physical limits work on: the same bytes as the engines.
+    var all: UnsafeRawBufferPointer { UnsafeRawBufferPointer(pool) }
+
+    /// The value of a record; `version` tells an overwritten value from the one before.
+    @inline(__always)
+    subscript(number: Int, version: Int = 0) -> UnsafeRawBufferPointer {
+        var mixed = UInt64(truncatingIfNeeded: number &+ version &* 0x1_0001)
+        mixed = mixed &* 0x9E37_79B9_7F4A_7C15
+        let place = Int(truncatingIfNeeded: mixed >> 44) & (Self.poolBytes - 1)
+        return UnsafeRawBufferPointer(
+            start: UnsafeRawPointer(pool.baseAddress!) + place, count: bytes)
+    }
+}
