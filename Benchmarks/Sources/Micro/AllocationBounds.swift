@@ -34,8 +34,8 @@ enum AllocationBounds {
     }
 
     private static func shown(_ number: Double) -> String {
-        let thousandths = (number * 10_000).rounded() / 10_000
-        return thousandths == thousandths.rounded() && abs(thousandths) < 1e15
-            ? String(Int(thousandths)) : String(thousandths)
+        let shortened = (number * 10_000).rounded() / 10_000
+        return shortened == shortened.rounded() && abs(shortened) < 1e15
+            ? String(Int(shortened)) : String(shortened)
     }
 }

@@ -18,8 +18,8 @@ extension MicroCase {
                 try fixture.dataset.put(fixture.value, for: key)
             }
         },
-        // Small segments, so that a few are sealed in every round. What the sealing thread
-        // allocates counts as well, for whatever it has come to when the round ends.
+        // Small segments, so that a few are sealed in every round; it ends when they are. What the
+        // sealing thread allocates counts as well.
         MicroCase(
             "put-sealing", isWriting: true, operationCount: 100_000, countsAllThreads: true,
             prepare: {
@@ -32,6 +32,7 @@ extension MicroCase {
             for number in 0..<count {
                 try fixture.dataset.put(value, for: keys.extracting(fixture.place(number)))
             }
+            try fixture.store.waitForBackgroundWork()
         },
         MicroCase("delete", isWriting: true, prepare: memtable) { fixture, count in
             let bytes = fixture.keys
