@@ -16,6 +16,7 @@ let package = Package(
     dependencies: [
         .package(name: "tidemark", path: ".."),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.16.2"),
         .package(
             url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
     ],
@@ -44,13 +45,26 @@ let package = Package(
             ],
             path: "Sources/SideBySide",
             swiftSettings: settings),
+        .executableTarget(
+            name: "sync-bench",
+            dependencies: [
+                "BenchmarkRows",
+                .product(name: "Tidemark", package: "tidemark"),
+                .product(name: "TidemarkSync", package: "tidemark"),
+                .product(name: "TidemarkHTTP", package: "tidemark"),
+                .product(name: "TidemarkHub", package: "tidemark"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Sources/SyncBench",
+            swiftSettings: settings),
         // Micro benchmarks of the store alone: they build without any peer.
         .target(name: "CAllocations"),
         .target(name: "CInstructions"),
         .executableTarget(
             name: "micro",
             dependencies: [
-                "CAllocations", "CInstructions",
+                "BenchmarkRows", "CAllocations", "CInstructions",
                 .product(name: "Tidemark", package: "tidemark"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

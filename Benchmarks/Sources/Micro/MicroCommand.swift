@@ -1,4 +1,5 @@
 import ArgumentParser
+import BenchmarkRows
 import Glibc
 
 /// Micro benchmarks of the store's hot paths.
@@ -7,13 +8,30 @@ import Glibc
 /// be counted by the linked counter and instructions by callgrind in any case, and what is left for
 /// a framework to do is a median of rounds.
 @main
-struct MicroCommand: ParsableCommand {
+struct Micro: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "micro",
         abstract: "Counts allocations and instructions of the hot paths, and times them.",
+        subcommands: [RunCommand.self, ListCommand.self], defaultSubcommand: RunCommand.self)
+}
+
+/// Prints the names that `--only` takes.
+struct ListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "The names of all cases.")
+
+    func run() {
+        print("workloads")
+        for known in MicroCase.all { print("  \(MicroCase.workload(known.name))") }
+    }
+}
+
+struct RunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Measures all cases.",
         discussion: "Times are for looking at; only allocations have bounds.")
 
-    @Option(help: "Only the cases whose name matches this regular expression.")
+    @Option(help: "Only workloads whose whole names match this regular expression.")
     var only: String?
 
     @Option(help: "How many rounds are timed.")
@@ -62,7 +80,7 @@ struct MicroCommand: ParsableCommand {
             print(line(measurement))
             measurements.append(measurement)
         }
-        if let json { try Rows.write(measurements, to: json) }
+        if let json { try Row.write(measurements.map(\.row), to: json) }
         if gate { try judge(measurements) }
     }
 
@@ -74,10 +92,11 @@ struct MicroCommand: ParsableCommand {
         } catch {
             throw ValidationError("\(only) is no regular expression: \(error)")
         }
-        let chosen = MicroCase.all.filter { $0.name.contains(pattern) }
+        let chosen = MicroCase.all.filter {
+            MicroCase.workload($0.name).wholeMatch(of: pattern) != nil
+        }
         guard !chosen.isEmpty else {
-            let names = MicroCase.all.map(\.name).joined(separator: ", ")
-            throw ValidationError("no case matches \(only); there are \(names)")
+            throw ValidationError("no workload matches \(only); 'micro list' names them")
         }
         return chosen
     }

@@ -1,0 +1,90 @@
+import BenchmarkRows
+import Foundation
+import Tidemark
+import TidemarkSync
+
+/// A store of many small datasets whose replica has them all: what it costs to find out that
+/// there is nothing to do.
+final class ManyDatasets {
+    static let datasetCount = 1_000
+    static let recordsEach = 20
+
+    private let way: TidemarkSession.Way
+    private let workingSet: WorkingSet
+    private let directory: String
+    private var hub: (any HubUnderTest)?
+    private var replica: Store?
+
+    init(_ way: TidemarkSession.Way, _ workingSet: WorkingSet, in directory: String) {
+        self.way = way
+        self.workingSet = workingSet
+        self.directory = "\(directory)/datasets-\(way)"
+    }
+
+    static let workload = "sync-idle-\(datasetCount)-datasets"
+
+    var name: RowName {
+        RowName(
+            workload: Self.workload, engine: "tidemark",
+            config: way.rawValue, durability: "kill")
+    }
+
+    func prepare() async throws {
+        guard replica == nil else { return }
+        try makeDirectory(directory)
+        let path = directory + "/hub"
+        let source = try Store.open(at: path, options: StoreOptions(durability: .process))
+        for number in 0..<Self.datasetCount {
+            let dataset = try source.dataset("dataset-\(number)")
+            try workingSet.write(0..<Self.recordsEach, generation: number, to: dataset)
+        }
+        try source.close()
+        let hub: any HubUnderTest
+        switch way {
+        case .http: hub = try HubProcess(storeAt: path, workingSet)
+        case .memory: hub = try HubInMemory(storeAt: path, workingSet)
+        }
+        self.hub = hub
+        let store = try Store.open(
+            at: directory + "/replica", options: StoreOptions(durability: .process))
+        replica = store
+        let results = try await store.synchronize(with: hub.transport)
+        let pulled = results.reduce(0) { $0 + $1.pulled }
+        try require(
+            pulled == Self.datasetCount * Self.recordsEach,
+            "the first exchange brought \(pulled) records")
+    }
+
+    func idle(exchanges: Int) async throws -> Measurement {
+        guard let store = replica, let hub else {
+            throw BenchmarkFailure("the datasets were not prepared")
+        }
+        let bytesBefore = hub.wireBytes()
+        let messagesBefore = hub.transport.messageBytes
+        var sum = Measurement(seconds: 0)
+        for _ in 0..<exchanges {
+            let start = ContinuousClock.now
+            let results = try await store.synchronize(with: hub.transport)
+            sum.seconds += (ContinuousClock.now - start).seconds
+            try require(
+                results.count == Self.datasetCount
+                    && results.allSatisfy { $0.pulled + $0.pushed == 0 },
+                "an idle exchange missed datasets, or brought records")
+        }
+        sum.messageBytes = hub.transport.messageBytes - messagesBefore
+        if let bytesBefore, let bytesAfter = hub.wireBytes() {
+            sum.wireBytes = max(0, bytesAfter - bytesBefore)
+        }
+        var mean = sum.divided(by: exchanges)
+        mean.more["datasets"] = Double(Self.datasetCount)
+        return mean
+    }
+
+    func stop() async throws {
+        try replica?.close()
+        replica = nil
+        try await hub?.stop()
+        hub = nil
+        try removeFile(directory)
+    }
+}

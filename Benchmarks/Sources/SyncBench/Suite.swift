@@ -1,0 +1,127 @@
+import Foundation
+import Tidemark
+
+/// All workloads with records of one size.
+final class Suite {
+    private static let changeCounts = [1, 100, 10_000, 100_000]
+    private static let idleExchanges = 20
+
+    /// In the order in which they run.
+    static let workloads =
+        ["sync-bootstrap"] + changeCounts.flatMap { ["sync-delta-\($0)", "sync-push-\($0)"] }
+        + ["sync-idle", ManyDatasets.workload, "sync-merge"]
+
+    private let workingSet: WorkingSet
+    private let directory: String
+    private let pristine: PristineStores
+    private let sessions: [TidemarkSession]
+    private let manyDatasets: [ManyDatasets]
+    private let files: FilePeers
+    private let redis: RedisPeer?
+
+    /// - Parameter ways: how Tidemark's two sides are joined, each with rows of its own.
+    init(_ workingSet: WorkingSet, _ ways: [TidemarkSession.Way], in directory: String) {
+        self.workingSet = workingSet
+        self.directory = directory
+        pristine = PristineStores(in: directory)
+        sessions = ways.map { [pristine] way in
+            TidemarkSession(way, workingSet, pristine, in: directory)
+        }
+        manyDatasets = ways.map { ManyDatasets($0, workingSet, in: directory) }
+        files = FilePeers(workingSet, pristine, in: directory)
+        redis = RedisPeer(workingSet, in: directory)
+    }
+
+    func run(_ runner: inout Runner) async throws {
+        try makeDirectory(directory)
+        try await pristine.make(workingSet)
+        try await runner.run(bootstraps())
+        for count in Self.changeCounts where count <= workingSet.recordCount / 2 {
+            try await runner.run(deltas(count))
+            try await runner.run(pushes(count))
+        }
+        try await runner.run(idles())
+        try await runner.run(idlesOfManyDatasets())
+        try await runner.run(merges())
+    }
+
+    func stop() async throws {
+        redis?.stop()
+        for session in sessions { try await session.stop() }
+        for session in manyDatasets { try await session.stop() }
+        try files.stop()
+        try removeFile(directory)
+    }
+
+    // MARK: - Contenders of each workload
+
+    private func bootstraps() -> [Contender] {
+        let ours = sessions.map { session in
+            Contender(
+                session.name("sync-bootstrap"), prepare: { _ = try session.runningHub() },
+                round: { _ in try await session.bootstrap() })
+        }
+        return ours + files.bootstrap() + (redis.map { [$0.bootstrap()] } ?? [])
+    }
+
+    private func deltas(_ count: Int) -> [Contender] {
+        let ours = changes("sync-delta-\(count)") { session, durability in
+            try await session.pullChanges(count, durability)
+        }
+        return ours + files.delta(count) + (redis.map { [$0.delta(count)] } ?? [])
+    }
+
+    private func pushes(_ count: Int) -> [Contender] {
+        changes("sync-push-\(count)") { session, durability in
+            try await session.pushChanges(count, durability)
+        }
+    }
+
+    private func changes(
+        _ workload: String,
+        round: @escaping (TidemarkSession, Durability) async throws -> Measurement
+    ) -> [Contender] {
+        sessions.flatMap { session in
+            [Durability.process, .disk].map { durability in
+                shared(session, session.name(workload, durability)) {
+                    try await round(session, durability)
+                }
+            }
+        }
+    }
+
+    private func idles() -> [Contender] {
+        let ours = sessions.map { session in
+            shared(session, session.name("sync-idle")) {
+                try await session.idle(exchanges: Self.idleExchanges)
+            }
+        }
+        let theirs = files.idle(exchanges: Self.idleExchanges)
+        return ours + theirs + (redis.map { [$0.idle()] } ?? [])
+    }
+
+    private func idlesOfManyDatasets() -> [Contender] {
+        manyDatasets.map { session in
+            Contender(
+                session.name, prepare: { try await session.prepare() },
+                round: { _ in try await session.idle(exchanges: Self.idleExchanges) })
+        }
+    }
+
+    private func merges() -> [Contender] {
+        sessions.map { session in
+            Contender(
+                session.name("sync-merge"),
+                round: { _ in try await session.merge() })
+        }
+    }
+
+    private func shared(
+        _ session: TidemarkSession, _ name: RowName,
+        round: @escaping () async throws -> Measurement
+    ) -> Contender {
+        Contender(
+            name, prepare: { try await session.prepareReplica() },
+            round: { _ in try await round() })
+    }
+}

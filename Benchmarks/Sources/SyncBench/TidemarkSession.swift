@@ -1,0 +1,213 @@
+import BenchmarkRows
+import Foundation
+import Tidemark
+import TidemarkSync
+
+/// A hub with all records, and a replica of it.
+final class TidemarkSession {
+    enum Way: String {
+        case http
+        case memory
+    }
+
+    let way: Way
+    let workingSet: WorkingSet
+    private let pristine: PristineStores
+    private let directory: String
+    private var hub: (any HubUnderTest)?
+    private var replica: Store?
+    private var generation = 0
+
+    init(
+        _ way: Way, _ workingSet: WorkingSet, _ pristine: PristineStores, in directory: String
+    ) {
+        self.way = way
+        self.workingSet = workingSet
+        self.pristine = pristine
+        self.directory = "\(directory)/\(way)"
+    }
+
+    private var hubPath: String { directory + "/hub" }
+    private var replicaPath: String { directory + "/replica" }
+
+    func name(_ workload: String, _ durability: Durability = .process) -> RowName {
+        RowName(
+            workload: workload, engine: "tidemark", config: way.rawValue,
+            durability: durability == .disk ? .power : .kill)
+    }
+
+    // MARK: - The two sides
+
+    private func startHub() throws -> any HubUnderTest {
+        try makeDirectory(directory)
+        try removeFile(hubPath)
+        try copyFolder(pristine.hub, to: hubPath)
+        switch way {
+        case .http: return try HubProcess(storeAt: hubPath, workingSet)
+        case .memory: return try HubInMemory(storeAt: hubPath, workingSet)
+        }
+    }
+
+    /// Starts the hub unless it runs.
+    func runningHub() throws -> any HubUnderTest {
+        if let hub { return hub }
+        let started = try startHub()
+        hub = started
+        return started
+    }
+
+    /// Another store in place of the replica: a copy, or an empty one.
+    private func freshReplica(copyOf original: String? = nil) throws -> Store {
+        try replica?.close()
+        replica = nil
+        try removeFile(replicaPath)
+        if let original { try copyFolder(original, to: replicaPath) }
+        return try openReplica(.process)
+    }
+
+    private func openReplica(_ durability: Durability) throws -> Store {
+        let store = try Store.open(
+            at: replicaPath, options: StoreOptions(durability: durability))
+        replica = store
+        return store
+    }
+
+    /// The replica that has everything the hub had, with the durability that is asked for.
+    private func sharedReplica(_ durability: Durability) throws -> Store {
+        guard let replica else { throw BenchmarkFailure("the replica was not prepared") }
+        guard replica.options.durability != durability else { return replica }
+        try replica.close()
+        self.replica = nil
+        return try openReplica(durability)
+    }
+
+    /// Has a replica that has everything the hub has.
+    func prepareReplica() async throws {
+        if replica == nil { _ = try await bootstrap() }
+    }
+
+    func stop() async throws {
+        try replica?.close()
+        replica = nil
+        try await hub?.stop()
+        hub = nil
+        try removeFile(directory)
+    }
+
+    // MARK: - Workloads
+
+    func bootstrap() async throws -> Measurement {
+        let hub = try runningHub()
+        let store = try freshReplica()
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.pulled == workingSet.recordCount,
+            "bootstrap brought \(result.pulled) records of \(workingSet.recordCount)")
+        try checkEqual(store, hub)
+        return measurement.of(result.pulled)
+    }
+
+    /// The hub has changed some records; the replica takes them.
+    func pullChanges(_ count: Int, _ durability: Durability) async throws -> Measurement {
+        let hub = try runningHub()
+        let store = try sharedReplica(durability)
+        generation += 1
+        try hub.give(.change(count: count, generation: generation))
+        _ = try hub.answer()
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.pulled == count && result.pushed == 0,
+            "\(count) changes, but \(result.pulled) came and \(result.pushed) left")
+        try checkEqual(store, hub)
+        return measurement.of(count)
+    }
+
+    /// The replica has changed some records; the hub gets them.
+    func pushChanges(_ count: Int, _ durability: Durability) async throws -> Measurement {
+        let hub = try runningHub()
+        let store = try sharedReplica(durability)
+        generation += 1
+        try workingSet.write(
+            workingSet.changed(count, generation: generation), generation: generation,
+            to: store.dataset(WorkingSet.datasetName))
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.pushed == count && result.pulled == 0,
+            "\(count) changes, but \(result.pushed) left and \(result.pulled) came")
+        try checkEqual(store, hub)
+        return measurement.of(count)
+    }
+
+    /// Nothing has changed.
+    func idle(exchanges: Int) async throws -> Measurement {
+        let hub = try runningHub()
+        let store = try sharedReplica(.process)
+        var sum = Measurement(seconds: 0)
+        for _ in 0..<exchanges {
+            let (measurement, result) = try await exchange(store, hub)
+            try require(result.pulled + result.pushed == 0, "an idle exchange brought records")
+            sum.add(measurement)
+        }
+        try checkEqual(store, hub)
+        return sum.divided(by: exchanges)
+    }
+
+    /// A replica that was apart since the dataset was made, and has half as many records of its
+    /// own, meets a hub that has all. Half of its keys are the hub's with other values; of these,
+    /// half are newer here and half there.
+    func merge() async throws -> Measurement {
+        // A hub of its own, because it must be the same one in each round.
+        try await hub?.stop()
+        hub = nil
+        let hub = try runningHub()
+        let store = try freshReplica(copyOf: pristine.replica)
+        let n = workingSet.recordCount
+        let own = (n - n / 4)..<(n + n / 4)
+        try workingSet.write(
+            workingSet.shuffled(own), generation: 1, to: store.dataset(WorkingSet.datasetName))
+        try hub.give(.rewrite(lower: n - n / 8, upper: n, generation: 2))
+        _ = try hub.answer()
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.conflicts == n / 4,
+            "\(result.conflicts) conflicts instead of \(n / 4)")
+        try checkEqual(store, hub)
+        try require(
+            store.dataset(WorkingSet.datasetName).count() == own.upperBound,
+            "the merge did not end with \(own.upperBound) records")
+        var merged = measurement.of(n + own.count)
+        // The rate is that of the records of both sides, as found before.
+        merged.more["conflicts"] = Double(result.conflicts)
+        merged.more["pulled"] = Double(result.pulled)
+        merged.more["pushed"] = Double(result.pushed)
+        return merged
+    }
+
+    // MARK: - Parts
+
+    private func exchange(
+        _ store: Store, _ hub: any HubUnderTest
+    ) async throws -> (Measurement, SyncResult) {
+        let bytesBefore = hub.wireBytes()
+        let messagesBefore = hub.transport.messageBytes
+        let start = ContinuousClock.now
+        let results = try await store.synchronize(
+            with: hub.transport, datasets: [WorkingSet.datasetName])
+        var measurement = Measurement(seconds: (ContinuousClock.now - start).seconds)
+        guard let result = results.first else {
+            throw BenchmarkFailure("nothing was exchanged")
+        }
+        if let bytesBefore, let bytesAfter = hub.wireBytes() {
+            measurement.wireBytes = max(0, bytesAfter - bytesBefore)
+        }
+        measurement.messageBytes = hub.transport.messageBytes - messagesBefore
+        return (measurement, result)
+    }
+
+    private func checkEqual(_ store: Store, _ hub: any HubUnderTest) throws {
+        try hub.give(.digest)
+        let ours = try store.dataset(WorkingSet.datasetName).digest().description
+        let theirs = try hub.answer()
+        try require(ours == theirs, "the sides differ: digest \(ours) here, \(theirs) there")
+    }
+}
