@@ -68,7 +68,7 @@ public final class RecordCursor {
     func next<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        if let result = try scan?.next(body) { return result }
-        return try changes?.next(body) ?? nil
+        if scan != nil { return try scan!.next(body) }
+        return try changes!.next(body)
     }
 }

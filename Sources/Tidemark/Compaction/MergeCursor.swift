@@ -58,6 +58,9 @@ struct MergeCursor {
     private var sources: [SourceCursor]
     private let order: ScanOrder
     private var current = -1
+    /// nil at the end. Valid until the cursor moves. Kept, since to make it of a block's bytes is
+    /// most of what a step costs.
+    private(set) var entry: Entry?
 
     init(_ sources: [SourceCursor], order: ScanOrder) {
         self.sources = sources
@@ -90,9 +93,6 @@ struct MergeCursor {
         choose()
     }
 
-    /// nil at the end. Valid until the cursor moves.
-    var entry: Entry? { current < 0 ? nil : sources[current].entry }
-
     /// The tables of the source of the current entry.
     var tables: VersionTables { sources[current].tables }
 
@@ -114,5 +114,6 @@ struct MergeCursor {
             best = entry
             current = index
         }
+        entry = best
     }
 }

@@ -10,6 +10,8 @@ struct ScanSteps {
     /// The key that was decided last; its other versions are passed over.
     private var decidedKey: [UInt8] = []
     private var hasDecided = false
+    /// Whether the entry at which the cursor stands was given out already.
+    private var hasGiven = false
 
     init(
         _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder,
@@ -39,24 +41,30 @@ struct ScanSteps {
     }
 
     /// Hands the next entry to the body; nil at the end. The entry is valid during the call.
+    @inline(__always)
     mutating func next<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        order == .forward ? try nextForward(body) : try nextBackward(body)
+        guard order == .forward else { return try nextBackward(body) }
+        guard let entry = try nextForward() else { return nil }
+        return body(entry, cursor.tables)
     }
 
-    private mutating func nextForward<Result>(
-        _ body: (Entry, VersionTables) -> Result
-    ) throws(StoreError) -> Result? {
+    /// The next entry; the cursor stays at it until the next call. Not generic, so that the walk
+    /// is compiled once and well, whatever the callers make of the entries.
+    private mutating func nextForward() throws(StoreError) -> Entry? {
+        if hasGiven {
+            hasGiven = false
+            try cursor.advance()
+        }
         while let entry = cursor.entry, entry.dataset == dataset {
             if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
             let isDecided = hasDecided && Self.compare(entry.key, decidedKey) == 0
             if !isDecided, entry.sequence <= moment.sequenceMax {
                 decide(entry.key)
                 if includingDeleted || entry.kind == .put {
-                    let result = body(entry, cursor.tables)
-                    try cursor.advance()
-                    return result
+                    hasGiven = true
+                    return entry
                 }
             }
             try cursor.advance()
