@@ -101,8 +101,14 @@ class store {
 
     bool compact() {
         const std::string copy = path_ + ".compact";
-        std::remove(copy.c_str());
-        if (!check(mdb_env_copy2(environment_, copy.c_str(), MDB_CP_COMPACT))) return false;
+        // To a descriptor of our own: by name the library opens the copy with O_DIRECT, which takes
+        // several times as long and promises nothing that the row asks for.
+        const int descriptor =
+            ::open(copy.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, file_mode);
+        if (!check_system(descriptor >= 0, "open")) return false;
+        const bool copied = check(mdb_env_copyfd2(environment_, descriptor, MDB_CP_COMPACT));
+        ::close(descriptor);
+        if (!copied) return false;
         close();
         const bool synced = options_.durability == PEER_SURVIVES_POWER_LOSS;
         if (synced && !sync(copy)) return false;

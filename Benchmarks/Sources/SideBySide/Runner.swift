@@ -61,9 +61,12 @@ struct Runner {
             let request = ChainRequest(
                 engine: engine.name, step: step, directory: place,
                 valueBytes: step.valueBytes ?? size, scale: scale, workloads: wanted)
+            let start = ContinuousClock.now
             for sample in try ChildProcess.run(request) {
                 results.add(sample, of: engine.name)
             }
+            let seconds = (ContinuousClock.now - start) / .seconds(1)
+            say("    " + step.rawValue + String(format: "  %.1f s", seconds))
         }
     }
 

@@ -26,7 +26,7 @@ final class ManyDatasets {
     var name: RowName {
         RowName(
             workload: Self.workload, engine: "tidemark",
-            config: way.rawValue, durability: "kill")
+            config: way.rawValue, durability: .kill)
     }
 
     func prepare() async throws {

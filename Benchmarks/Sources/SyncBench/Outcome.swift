@@ -62,8 +62,9 @@ struct Outcome: Sendable {
     /// Whether it stopped before all rounds because they took too long.
     let isCapped: Bool
 
+    /// The slower of the two in the middle if the number of rounds is even.
     var median: Measurement {
-        rounds.sorted { $0.rate < $1.rate }[rounds.count / 2]
+        rounds.sorted { $0.rate < $1.rate }[(rounds.count - 1) / 2]
     }
 
     var row: Row {

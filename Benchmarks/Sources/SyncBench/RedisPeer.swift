@@ -16,21 +16,25 @@ final class RedisServer {
         exit 0
         """#
 
+    /// Nothing is written to disk; the rest is what makes replication quickest. A full sync of
+    /// 200,000 half compressible records of 1 KiB takes 1.3 to 1.8 times as long with
+    /// `rdbcompression yes`, the default.
+    static let settings = [
+        "--save", "", "--appendonly", "no", "--hz", "100", "--repl-diskless-sync", "yes",
+        "--repl-diskless-sync-delay", "0", "--repl-diskless-load", "on-empty-db",
+        "--rdbcompression", "no", "--repl-backlog-size", "1gb",
+        "--client-output-buffer-limit", "replica 0 0 0",
+    ]
+
     let port: Int
     let connection: RedisConnection
     private let child: ChildProcess
 
     init(_ program: String, in directory: String) throws {
         port = try freePort()
-        let settings = [
-            "--port", "\(port)", "--bind", "127.0.0.1", "--dir", directory, "--save", "",
-            "--appendonly", "no", "--hz", "100", "--repl-diskless-sync", "yes",
-            "--repl-diskless-sync-delay", "0", "--repl-diskless-load", "on-empty-db",
-            "--rdbcompression", "no", "--repl-backlog-size", "1gb",
-            "--client-output-buffer-limit", "replica 0 0 0",
-        ]
+        let place = ["--port", "\(port)", "--bind", "127.0.0.1", "--dir", directory]
         child = try ChildProcess(
-            ChildProcess.path(of: "sh"), ["-c", Self.script, "sh", program] + settings)
+            ChildProcess.path(of: "sh"), ["-c", Self.script, "sh", program] + place + Self.settings)
         connection = try RedisConnection(port: port)
     }
 
@@ -41,8 +45,8 @@ final class RedisServer {
 
 /// A master with all records and a replica of it, both in memory alone.
 final class RedisPeer {
-    private static let engine = "redis"
-    private static let config = "diskless"
+    static let engine = "redis"
+    static let config = "diskless"
     private static let pollMicroseconds: UInt32 = 200
     private static let pollSecondsMax = 120.0
 

@@ -44,7 +44,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Rounds of each row; the medians are told.")
     var rounds = 3
     @Option(help: "Seconds after which a row gets no further round.")
-    var rowSeconds = 20.0
+    var rowSeconds = 5.0
     @Option(help: "Only workloads whose whole names match this regular expression.")
     var only: String?
     @Option(help: "Where to write the rows as JSON.", completion: .file())
@@ -89,12 +89,13 @@ struct RunCommand: AsyncParsableCommand {
         try makeDirectory(scratch)
         defer { try? removeFile(scratch) }
         let wanted = try selected()
+        let ways: [TidemarkSession.Way] = memory ? [.http, .memory] : [.http]
+        let settings = try Settings.all(ways: ways)
         var outcomes: [Outcome] = []
         for bytes in try sizes() {
             let workingSet = WorkingSet(
                 recordCount: quick ? Self.quickRecords : recordCount, valueBytes: bytes)
-            let suite = Suite(
-                workingSet, memory ? [.http, .memory] : [.http], in: "\(scratch)/\(bytes)")
+            let suite = Suite(workingSet, ways, in: "\(scratch)/\(bytes)")
             var runner = Runner(
                 workingSet: workingSet, roundCount: quick ? 1 : rounds, rowSeconds: rowSeconds
             ) { wanted.contains($0.workload) }
@@ -108,6 +109,7 @@ struct RunCommand: AsyncParsableCommand {
             print(Table(runner.outcomes, workingSet).text)
             outcomes += runner.outcomes
         }
-        if let json { try Row.write(outcomes.map(\.row), to: json) }
+        for setting in settings { print(setting.text) }
+        if let json { try Row.write(settings.map(\.row) + outcomes.map(\.row), to: json) }
     }
 }

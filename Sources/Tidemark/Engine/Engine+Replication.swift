@@ -89,7 +89,10 @@ extension Engine {
             + 32 * (batch.checkpoint?.1.vector.count ?? 0)
         if let lifecycle = batch.lifecycle {
             bytes += 32 * lifecycle.wiped.count
-            bytes += try survivorBytesMax(of: state, lifecycle)
+            let joined = state.lifecycle.joined(with: lifecycle)
+            if state.lifecycle.isWipedAnew(by: joined) {
+                bytes += try survivorBytesMax(of: state, joined)
+            }
         }
         return bytes
     }
@@ -183,12 +186,16 @@ extension Engine {
     ) throws(StoreError) {
         let joined = batch.lifecycle.map { state.lifecycle.joined(with: $0) } ?? state.lifecycle
         let hasChanged = joined != state.lifecycle
-        let wipesAnew = hasChanged && !state.lifecycle.wiped.covers(joined.wiped)
-        let remaining = hasChanged ? try survivors(of: state, joined) : []
-        let hasLiveRecords =
-            (hasChanged ? remaining.contains { $0.value != nil } : state.isVisible)
-            || batch.writes.contains { $0.value != nil }
-        let isVisible = !joined.isDeleted || hasLiveRecords
+        let wipesAnew = state.lifecycle.isWipedAnew(by: joined)
+        let remaining = wipesAnew ? try survivors(of: state, joined) : []
+        let isVisible: Bool
+        if !joined.isDeleted || batch.writes.contains(where: { $0.value != nil }) {
+            isVisible = true
+        } else if wipesAnew {
+            isVisible = remaining.contains { $0.value != nil }
+        } else {
+            isVisible = hasChanged ? try hasLiveRecords(state) : state.isVisible
+        }
         var id = state.recordsID
         if wipesAnew { id = 0 }
         if id == 0, isVisible || !remaining.isEmpty || !batch.writes.isEmpty {
@@ -209,6 +216,16 @@ extension Engine {
                 }
             }
         }
+    }
+
+    /// Whether anything in a dataset is not deleted. O(tombstones before the first live record).
+    private func hasLiveRecords(_ state: DatasetState) throws(StoreError) -> Bool {
+        guard state.recordsID != 0 else { return false }
+        let moment = Moment(view: currentView, sequenceMax: sequence)
+        var steps = try ScanSteps(
+            moment, dataset: state.recordsID, range: .all, order: .forward,
+            includingDeleted: false)
+        return try steps.next { _, _ in true } ?? false
     }
 
     /// The records that a wipe does not reach. It takes only what its maker had seen: a record
@@ -233,9 +250,7 @@ extension Engine {
     func survivorBytesMax(
         of state: DatasetState, _ lifecycle: DatasetLifecycle
     ) throws(StoreError) -> Int {
-        let joined = state.lifecycle.joined(with: lifecycle)
-        guard joined != state.lifecycle else { return 0 }
-        return try survivors(of: state, joined).reduce(0) { sum, record in
+        try survivors(of: state, lifecycle).reduce(0) { sum, record in
             sum
                 + LogBlockWriter.byteCountMax(
                     key: record.key.count, value: record.value?.count ?? 0)

@@ -46,6 +46,11 @@ package struct DatasetLifecycle: Hashable, Sendable {
         result.wiped = wiped.union(other.wiped)
         return result
     }
+
+    /// Whether a later lifecycle wipes anything that this one does not.
+    func isWipedAnew(by later: DatasetLifecycle) -> Bool {
+        !wiped.covers(later.wiped)
+    }
 }
 
 /// How far the exchange with one peer has come, for one dataset.

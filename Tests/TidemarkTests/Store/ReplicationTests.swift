@@ -250,6 +250,19 @@ struct ReplicationTests {
         try last.close()
     }
 
+    @Test("A dataset beyond the bound of a batch joins a lifecycle that wipes nothing")
+    func lifecycleOfLargeDataset() throws {
+        let (one, two) = (try StoreFixture(), try StoreFixture())
+        let value = [UInt8](repeating: 0, count: 64 << 20)
+        for index in 0...(Limits.batchBytesMax / value.count) {
+            try one.dataset.put(value, for: bytes("key \(index)"))
+        }
+        var batch = ReplicationBatch()
+        batch.lifecycle = try two.dataset.knowledge().lifecycle
+        #expect(try one.dataset.replicate(batch).isEmpty)
+        #expect(try one.dataset.count() == Limits.batchBytesMax / value.count + 1)
+    }
+
     @Test("The ancestor of a conflict is the newest version both descend from")
     func ancestor() throws {
         var options = quickOptions()

@@ -5,29 +5,14 @@ import Foundation
 extension Chain {
     func runSequential() throws {
         let engine = try open()
-        try engine.withSession { try runSequential(engine, $0) }
-        try engine.close()
-    }
-
-    private func runSequential(_ engine: Kind.Opened, _ session: S) throws {
-        var done = 0
-        if wants("fillseq") {
+        try engine.withSession { session in
             let recorder = try put(
                 session, .ascending, version: 0, isNew: true, seconds: scale.fillSeconds)
-            done = recorder.operations
             report(recorder.sample("fillseq", wanted: count, hasTimeline: true))
+            try verify(
+                session, version: 0, records: recorder.operations, order: .ascending)
         }
-        if wants("deleterandom") {
-            _ = try putBatches(session, .ascending, from: done, of: 1000, seconds: nil)
-            try engine.settle()
-            try verify(session, version: 0, records: count, order: .ascending)
-            let recorder = try remove(session, random(seed: 6), seconds: scale.fillSeconds)
-            report(recorder.sample("deleterandom", wanted: count, hasTimeline: false))
-            let left = try session.scan(from: nil, prefixBytes: 0, limit: .max)
-            guard left.records == count - recorder.operations else {
-                throw EngineFailure("\(kind.name): \(left.records) records after deleting")
-            }
-        }
+        try engine.close()
     }
 
     func runBatches(_ workload: String, inOrder: Bool) throws {
@@ -44,13 +29,12 @@ extension Chain {
     ) throws {
         let order = inOrder ? RecordOrder.ascending : random(seed: 1)
         let recorder = try putBatches(
-            session, order, from: 0, of: size, seconds: scale.fillSeconds)
+            session, order, upTo: count, of: size, seconds: scale.fillSeconds)
         // Latencies are those of batches, the rate is that of records.
         var sample = recorder.sample(workload, wanted: nil, hasTimeline: false)
         sample.operations = min(recorder.operations * size, count)
         sample.isCapped = sample.operations < count
         sample.timeline = nil
-        try engine.settle()
         try verify(session, version: 0, records: sample.operations, order: order)
         report(sample)
     }
@@ -85,7 +69,7 @@ extension Chain {
 
     func runReopenClean() throws {
         try measureOpening("open-clean", repetitions: scale.repetitions)
-        guard wants("open-killed") else { return }
+        guard wantsAny(["open-killed", "deleterandom"]) else { return }
         // A tenth of the records in one go, and no farewell.
         let engine = try open()
         let session = try engine.session()
@@ -111,7 +95,19 @@ extension Chain {
                 $0, version: Self.versionBeforeKill, records: count / 10,
                 order: random(seed: 8))
         }
+        if wants("deleterandom") {
+            try engine.withSession { try deleteAll($0) }
+        }
         try engine.close()
+    }
+
+    private func deleteAll(_ session: S) throws {
+        let recorder = try remove(session, random(seed: 6), seconds: scale.deleteSeconds)
+        report(recorder.sample("deleterandom", wanted: count, hasTimeline: false))
+        let left = try session.scan(from: nil, prefixBytes: 0, limit: .max)
+        guard left.records == count - recorder.operations else {
+            throw EngineFailure("\(kind.name): \(left.records) records after deleting")
+        }
     }
 
     /// From nothing to the first record read.

@@ -3,12 +3,14 @@ import Foundation
 /// In which order records are written or read.
 enum RecordOrder {
     case ascending
+    case listed([Int])
     case random(Permutation)
 
     @inline(__always)
     subscript(index: Int) -> Int {
         switch self {
         case .ascending: index
+        case .listed(let numbers): numbers[index]
         case .random(let permutation): permutation[index]
         }
     }
@@ -59,7 +61,7 @@ extension Chain {
 
     /// Puts records in atomic batches; one tick is one batch.
     func putBatches(
-        _ session: S, _ order: RecordOrder, from first: Int, of size: Int, seconds: Double?
+        _ session: S, _ order: RecordOrder, upTo count: Int, of size: Int, seconds: Double?
     ) throws -> Recorder {
         let keys = UnsafeMutableRawBufferPointer.allocate(
             byteCount: size * Keys.bytes, alignment: 16)
@@ -67,7 +69,7 @@ extension Chain {
         var batch: [UnsafeRawBufferPointer] = []
         batch.reserveCapacity(size)
         var recorder = Recorder(seconds: seconds)
-        var start = first
+        var start = 0
         while start < count {
             let end = min(start + size, count)
             batch.removeAll(keepingCapacity: true)
@@ -82,6 +84,12 @@ extension Chain {
             guard recorder.tick() else { break }
         }
         return recorder
+    }
+
+    /// Puts the listed records in batches, outside any clock.
+    func putRest(_ session: S, _ numbers: [Int]) throws {
+        _ = try putBatches(
+            session, .listed(numbers), upTo: numbers.count, of: 1000, seconds: nil)
     }
 
     /// Reads single records until the time is over.

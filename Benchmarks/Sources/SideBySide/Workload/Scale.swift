@@ -2,34 +2,36 @@
 struct Scale: Codable, Sendable {
     /// Records in the store.
     var records = 1_000_000
-    /// Seconds after which a fill, an overwrite or a deletion ends before all records are through.
-    var fillSeconds = 4.0
+    /// Seconds after which a fill or an overwrite ends before all records are through.
+    var fillSeconds = 2.0
+    /// Seconds after which deleting ends.
+    var deleteSeconds = 1.0
     /// Seconds of each kind of read.
-    var readSeconds = 0.5
+    var readSeconds = 0.3
     /// Seconds of each mix of reads and writes.
-    var mixSeconds = 1.0
+    var mixSeconds = 0.5
     /// Seconds of reading while another thread overwrites.
-    var contentionSeconds = 3.0
+    var contentionSeconds = 1.5
     /// Seconds of single synced writes.
-    var syncSeconds = 0.6
-    /// How often a store is opened, and scanned.
+    var syncSeconds = 0.3
+    /// How often a store is opened.
     var repetitions = 3
     var datasets = 100_000
     var recordsPerDataset = 20
     /// Bytes of large values that are put and read.
     var largeBytes = 192 << 20
     /// Seconds of each physical limit.
-    var limitSeconds = 0.1
+    var limitSeconds = 0.05
 
     static let normal = Scale()
 
     /// Enough to see that everything still runs.
     static let quick = Scale(
-        records: 20_000, fillSeconds: 0.5, readSeconds: 0.05, mixSeconds: 0.05,
+        records: 20_000, fillSeconds: 0.5, deleteSeconds: 0.2, readSeconds: 0.05, mixSeconds: 0.05,
         contentionSeconds: 0.1, syncSeconds: 0.05, repetitions: 1, datasets: 1_000,
         largeBytes: 8 << 20, limitSeconds: 0.02)
 
     static let large = Scale(
-        records: 5_000_000, fillSeconds: 30, readSeconds: 1, mixSeconds: 2,
+        records: 5_000_000, fillSeconds: 30, deleteSeconds: 15, readSeconds: 1, mixSeconds: 2,
         contentionSeconds: 6, syncSeconds: 0.6, datasets: 100_000)
 }
