@@ -34,7 +34,8 @@ final class FilePeers {
         }
         contenders.append(
             contender("sync-bootstrap", "cp", "file", .power) { try self.copySynced() })
-        for (durability, flags) in [(DurabilityClass.kill, []), (.power, ["--fsync"])] where rsync != nil {
+        let kinds: [(DurabilityClass, [String])] = [(.kill, []), (.power, ["--fsync"])]
+        for (durability, flags) in kinds where rsync != nil {
             contenders.append(
                 contender("sync-bootstrap", "rsync", "whole-file", durability) {
                     let target = self.directory + "/whole"

@@ -7,7 +7,8 @@ struct SyncBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sync-bench",
         abstract: "Measure the exchange between replicas, beside cp, rsync and Redis.",
-        subcommands: [RunCommand.self, ListCommand.self, HubCommand.self], defaultSubcommand: RunCommand.self)
+        subcommands: [RunCommand.self, ListCommand.self, HubCommand.self],
+        defaultSubcommand: RunCommand.self)
 }
 
 /// Prints the names that `--only` takes.

@@ -70,12 +70,12 @@ extension Chain {
     func runReopenClean() throws {
         try measureOpening("open-clean", repetitions: scale.repetitions)
         guard wantsAny(["open-killed", "deleterandom"]) else { return }
-        // A tenth of the records in one go, and no farewell.
+        // Some more writes in one go, and no farewell.
         let engine = try open()
         let session = try engine.session()
         let order = random(seed: 8)
         let key = UnsafeMutableRawBufferPointer.allocate(byteCount: Keys.bytes, alignment: 16)
-        for index in 0..<(count / 10) {
+        for index in 0..<recordsBeforeKill {
             let number = order[index]
             Keys.write(number, to: key.baseAddress!)
             try session.put(
@@ -87,12 +87,14 @@ extension Chain {
 
     private static var versionBeforeKill: Int { 99 }
 
+    private var recordsBeforeKill: Int { count / 50 }
+
     func runReopenKilled() throws {
         try measureOpening("open-killed", repetitions: 1)
         let engine = try open()
         try engine.withSession {
             try verify(
-                $0, version: Self.versionBeforeKill, records: count / 10,
+                $0, version: Self.versionBeforeKill, records: recordsBeforeKill,
                 order: random(seed: 8))
         }
         if wants("deleterandom") {

@@ -147,7 +147,8 @@ extension Chain {
             let before = ProcessFigures.bytesWritten()
             let recorder = try engine.withSession {
                 try put(
-                    $0, random(seed: 3), version: 1, isNew: false, seconds: scale.fillSeconds)
+                    $0, random(seed: 3), version: 1, isNew: false,
+                    seconds: scale.overwriteSeconds)
             }
             report(recorder.sample("overwrite", wanted: count, hasTimeline: true))
             try engine.settle()

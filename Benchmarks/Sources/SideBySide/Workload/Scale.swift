@@ -2,16 +2,18 @@
 struct Scale: Codable, Sendable {
     /// Records in the store.
     var records = 1_000_000
-    /// Seconds after which a fill or an overwrite ends before all records are through.
-    var fillSeconds = 2.0
+    /// Seconds after which a fill ends before all records are through.
+    var fillSeconds = 1.3
+    /// Seconds after which overwriting ends.
+    var overwriteSeconds = 2.2
     /// Seconds after which deleting ends.
-    var deleteSeconds = 1.0
+    var deleteSeconds = 0.5
     /// Seconds of each kind of read.
-    var readSeconds = 0.3
+    var readSeconds = 0.2
     /// Seconds of each mix of reads and writes.
-    var mixSeconds = 0.5
+    var mixSeconds = 0.4
     /// Seconds of reading while another thread overwrites.
-    var contentionSeconds = 1.5
+    var contentionSeconds = 1.2
     /// Seconds of single synced writes.
     var syncSeconds = 0.3
     /// How often a store is opened.
@@ -27,11 +29,13 @@ struct Scale: Codable, Sendable {
 
     /// Enough to see that everything still runs.
     static let quick = Scale(
-        records: 20_000, fillSeconds: 0.5, deleteSeconds: 0.2, readSeconds: 0.05, mixSeconds: 0.05,
+        records: 20_000, fillSeconds: 0.5, overwriteSeconds: 0.2, deleteSeconds: 0.2,
+        readSeconds: 0.05, mixSeconds: 0.05,
         contentionSeconds: 0.1, syncSeconds: 0.05, repetitions: 1, datasets: 1_000,
         largeBytes: 8 << 20, limitSeconds: 0.02)
 
     static let large = Scale(
-        records: 5_000_000, fillSeconds: 30, deleteSeconds: 15, readSeconds: 1, mixSeconds: 2,
+        records: 5_000_000, fillSeconds: 30, overwriteSeconds: 30, deleteSeconds: 15,
+        readSeconds: 1, mixSeconds: 2,
         contentionSeconds: 6, syncSeconds: 0.6, datasets: 100_000)
 }
