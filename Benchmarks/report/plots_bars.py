@@ -72,7 +72,7 @@ def _peer_ratios(rows: Rows, lines: Sequence[Line], peer: str) -> dict[Line, dic
 def _ratio_limits(values: Sequence[float]) -> tuple[float, float]:
     """Whole powers of ten, with room for the figures at the ends of the bars."""
     low, high = math.log10(min(*values, 1)), math.log10(max(*values, 1))
-    room = max(high - low, 1.0) * 0.3
+    room = max(high - low, 1.0) * 0.45
     return 10 ** (min(low, -0.3) - room), 10 ** (max(high, 0.3) + room)
 
 
