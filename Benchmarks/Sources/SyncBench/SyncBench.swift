@@ -45,7 +45,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Rounds of each row; the medians are told.")
     var rounds = 3
     @Option(help: "Seconds after which a row gets no further round.")
-    var rowSeconds = 5.0
+    var rowSeconds = 2.5
     @Option(help: "Only workloads whose whole names match this regular expression.")
     var only: String?
     @Option(help: "Where to write the rows as JSON.", completion: .file())

@@ -3,17 +3,17 @@ struct Scale: Codable, Sendable {
     /// Records in the store.
     var records = 1_000_000
     /// Seconds after which a fill ends before all records are through.
-    var fillSeconds = 1.3
+    var fillSeconds = 1.1
     /// Seconds after which overwriting ends.
-    var overwriteSeconds = 2.2
+    var overwriteSeconds = 2.0
     /// Seconds after which deleting ends.
-    var deleteSeconds = 0.5
+    var deleteSeconds = 0.4
     /// Seconds of each kind of read.
     var readSeconds = 0.2
     /// Seconds of each mix of reads and writes.
     var mixSeconds = 0.4
     /// Seconds of reading while another thread overwrites.
-    var contentionSeconds = 1.2
+    var contentionSeconds = 1.0
     /// Seconds of single synced writes.
     var syncSeconds = 0.3
     /// How often a store is opened.
