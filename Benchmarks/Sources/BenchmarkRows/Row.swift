@@ -56,9 +56,8 @@ public struct Row: Encodable, Sendable {
         public var nsPerOp: Double?
         public var allocationsPerOp: Double?
         public var instructionsPerOp: Double?
-        /// Further figures and remarks, by name.
+        /// Further figures, by name.
         public var more: [String: Double]?
-        public var remarks: [String: String]?
     }
 
     /// How near a row comes to what the machine can do.

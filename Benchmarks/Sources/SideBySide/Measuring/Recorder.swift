@@ -53,8 +53,6 @@ struct Recorder {
     }
 
     var seconds: Double { Double(last - start) / rate }
-    var startTicks: UInt64 { start }
-    var endTicks: UInt64 { last }
 
     /// - Parameter wanted: operations that would have been done without the cap.
     func sample(_ workload: String, wanted: Int?, hasTimeline: Bool) -> Sample {

@@ -56,13 +56,13 @@ struct Table {
                 ] + ratios + [share]
             lines.append(Self.columns(cells, first: isOurs ? 23 : 30))
         }
-        if rows.contains(where: { $0.extra.capped == true }) || hasCappedPeer(valueBytes) {
+        if hasCapped(valueBytes) {
             lines.append("* that peer had not finished within the time allowed")
         }
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private func hasCappedPeer(_ valueBytes: Int) -> Bool {
+    private func hasCapped(_ valueBytes: Int) -> Bool {
         rows.contains { $0.valueBytes == valueBytes && $0.extra.capped == true }
     }
 
