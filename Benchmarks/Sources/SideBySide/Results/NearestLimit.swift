@@ -21,8 +21,10 @@ enum NearestLimit {
         }
         switch row.workload {
         case "fillseq", "fillrandom", "overwrite", "deleterandom", "fillseq-batch",
-            "fillrandom-batch", "ycsb-a", "readwhilewriting-put", "datasets-fill", "large-put":
+            "fillrandom-batch", "ycsb-a", "readwhilewriting-put", "datasets-fill":
             return Rule(limit: "append-mapping", size: record, times: once)
+        case "large-put":
+            return Rule(limit: "append-mapping", size: record, times: byBytes)
         case "fillsync", "groupcommit":
             return Rule(limit: "rewrite-fdatasync", size: { _ in 4096 }, times: once)
         case "readrandom", "readmissing", "datasets-read", "readwhilewriting-get", "ycsb-b":
