@@ -38,7 +38,7 @@ extension Dataset {
             let dot = tables.dot(of: entry)
             writer.append(dot.replica)
             writer.append(fixed64: dot.counter)
-            writer.append(fixed64: entry.time)
+            writer.append(fixed64: entry.stamp.time)
             writer.append(byte: entry.kind.rawValue)
             writer.append(counted: entry.key)
             writer.append(counted: entry.value)

@@ -1,8 +1,8 @@
-/// Writes what is still needed of several sources into one sealed segment.
+/// Writes what is still needed of several sources into sealed segments: a run.
 ///
 /// Sealing a memtable and compacting segments are the same work with different sources.
 struct SegmentMerge {
-    var sources: [SourceCursor]
+    var cursor: MergeCursor
     /// Whether there is nothing older than the sources in the store.
     let reachesOldest: Bool
     /// Asked once for each dataset, in rising order.
@@ -11,13 +11,15 @@ struct SegmentMerge {
     let isCancelled: () -> Bool
 
     /// Returns false if the work was abandoned.
-    mutating func write(to writer: SegmentWriter) throws(StoreError) -> Bool {
-        var cursor = MergeCursor(sources, order: .forward)
+    ///
+    /// - Parameter output: gives the segment to write to, and a new one when that is full.
+    mutating func write(to output: SegmentRunWriter) throws(StoreError) -> Bool {
         try cursor.seek(EntryPosition(before: .empty, in: 0))
         var dataset: DatasetID?
         var current: Retention?
         var key: [UInt8] = []
         var kept: KeyRetention?
+        var hasWritten = false
         var steps = 0
         while let entry = cursor.entry {
             steps += 1
@@ -34,11 +36,15 @@ struct SegmentMerge {
                 unsafe key.append(contentsOf: entry.key.buffer)
                 kept = KeyRetention(
                     current ?? Self.ofStoreItself, reachesOldest: reachesOldest)
+                hasWritten = false
             }
             let tables = cursor.tables
             switch kept!.verdict(on: entry, dot: { tables.dot(of: entry) }) {
-            case .keep: try writer.add(entry, from: tables)
-            case .collect: writer.noteCollected(entry.dataset, through: entry.syncCount)
+            case .keep:
+                try output.segment().add(entry, isSuperseded: hasWritten, from: tables)
+                hasWritten = true
+            case .collect:
+                try output.segment().noteCollected(entry.dataset, through: entry.syncCount)
             case .drop: break
             }
             try cursor.advance()
@@ -50,4 +56,49 @@ struct SegmentMerge {
     private static let ofStoreItself = Retention(
         isLive: true, historyVersions: 0,
         dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
+}
+
+/// Makes the segments of a run, one after the other as they fill.
+final class SegmentRunWriter {
+    private let make: () throws(StoreError) -> SegmentWriter
+    private var current: SegmentWriter?
+    /// Number and size of each segment that is complete.
+    private(set) var finished: [Manifest.Segment] = []
+
+    /// - Parameter make: begins a segment with a number of its own.
+    init(_ make: @escaping () throws(StoreError) -> SegmentWriter) {
+        self.make = make
+    }
+
+    /// The segment to write to.
+    @inline(__always)
+    func segment() throws(StoreError) -> SegmentWriter {
+        if let current, !current.isFull { return current }
+        return try nextSegment()
+    }
+
+    private func nextSegment() throws(StoreError) -> SegmentWriter {
+        try finishCurrent()
+        let next = try make()
+        current = next
+        return next
+    }
+
+    private func finishCurrent() throws(StoreError) {
+        guard let current else { return }
+        finished.append(
+            Manifest.Segment(number: current.number, fileSize: try current.finish(), run: 0))
+        self.current = nil
+    }
+
+    /// Completes the last segment. There is at least one, though it may be empty.
+    func finish() throws(StoreError) {
+        if current == nil, finished.isEmpty { _ = try nextSegment() }
+        try finishCurrent()
+    }
+
+    /// Numbers of all segments that were begun.
+    var numbers: [UInt64] {
+        finished.map(\.number) + (current.map { [$0.number] } ?? [])
+    }
 }

@@ -5,27 +5,25 @@
 /// newer one, so the sources are simply walked one after the other, oldest first.
 struct ChangeSteps {
     private enum Source {
-        case segment(SealedSegment)
-        case memtable([Place])
+        case run(SegmentRun)
+        case memtable(Memtable, [Place])
     }
 
-    /// An entry of a memtable, which holds it; the pointer is valid as long as the moment is.
+    /// An entry of a memtable; the pointer is valid as long as the moment is.
     @safe
     private struct Place {
         let node: NodePointer
-        var entry: Entry { unsafe node.pointee.entry }
     }
 
     private let moment: Moment
     private let dataset: DatasetID
-    private var sources: [Source]
+    private var sources: ArraySlice<Source>
     private var since: UInt64
-    private var sourceIndex = 0
-    /// Of the current source, when it is a segment.
-    private var changeBlocks: ArraySlice<SealedSegment.ChangeBlock> = []
-    private var places: ArraySlice<ChangePlace> = []
-    private var memtablePlaces: ArraySlice<Place> = []
-    private var isInSource = false
+    /// Of the current source, when it is a run: a cursor for each of its segments.
+    private var cursors: [SegmentChanges] = []
+    /// Of the current source, when it is a memtable.
+    private var memtable: Memtable?
+    private var places: ArraySlice<Place> = []
 
     /// - Parameter tails: for each memtable of the moment, in its order, the node of the newest
     ///   change of the dataset, as read under the writer lock together with the moment.
@@ -35,110 +33,88 @@ struct ChangeSteps {
         self.moment = moment
         self.dataset = dataset
         self.since = since
-        sources = moment.view.segments.reversed().map { .segment($0) }
-        for tail in tails.reversed() {
+        var sources: [Source] = moment.view.runs.reversed().map { .run($0) }
+        for (memtable, tail) in zip(moment.view.memtables, tails).reversed() {
             var found: [Place] = []
             var node = unsafe NodePointer(bitPattern: tail)
-            while let current = unsafe node, unsafe current.pointee.syncCount > since {
-                if unsafe current.pointee.sequence <= moment.sequenceMax {
+            while let current = unsafe node {
+                let entry = unsafe memtable.entry(of: current)
+                guard entry.syncCount > since else { break }
+                if entry.sequence <= moment.sequenceMax {
                     unsafe found.append(Place(node: current))
                 }
                 unsafe node = current.pointee.previousChange
             }
-            sources.append(.memtable(found.reversed()))
+            sources.append(.memtable(memtable, found.reversed()))
         }
+        self.sources = sources[...]
     }
 
     /// Hands the next change to the body; nil at the end. The entry is valid during the call.
     mutating func next<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        while sourceIndex < sources.count {
-            switch sources[sourceIndex] {
-            case .segment(let segment):
-                if let result = try next(in: segment, body) { return result }
-            case .memtable(let all):
-                if let result = try next(in: all, memtable(at: sourceIndex), body) {
-                    return result
+        while true {
+            if let result = try nextInRun(body) { return result }
+            if let result = try nextInMemtable(body) { return result }
+            guard let source = sources.popFirst() else { return nil }
+            switch source {
+            case .run(let run):
+                memtable = nil
+                for segment in run.segments {
+                    cursors.append(
+                        SegmentChanges(try segment.parts(), of: dataset, since: since))
                 }
+            case .memtable(let next, let found):
+                memtable = next
+                places = found[...]
             }
-            sourceIndex += 1
-            isInSource = false
         }
-        return nil
     }
 
-    private func memtable(at index: Int) -> Memtable {
-        moment.view.memtables[sources.count - 1 - index]
-    }
-
-    private mutating func next<Result>(
-        in all: [Place], _ memtable: Memtable, _ body: (Entry, VersionTables) -> Result
+    private mutating func nextInMemtable<Result>(
+        _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        if !isInSource {
-            memtablePlaces = all[...]
-            isInSource = true
-        }
-        while let place = memtablePlaces.popFirst() {
-            let entry = place.entry
+        guard let memtable else { return nil }
+        while let place = places.popFirst() {
+            let entry = unsafe memtable.entry(of: place.node)
             if try isWanted(entry) { return body(entry, memtable.tables) }
         }
         return nil
     }
 
-    private mutating func next<Result>(
-        in segment: SealedSegment, _ body: (Entry, VersionTables) -> Result
+    /// The segments of a run hold different keys, and changes of each in their order: the least
+    /// sync count comes next.
+    private mutating func nextInRun<Result>(
+        _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        let parts = try segment.loadedParts()
-        if !isInSource {
-            changeBlocks = Self.blocks(parts.changes, dataset: dataset, since: since)
-            places = []
-            isInSource = true
-        }
         while true {
-            while let place = places.popFirst() {
-                if place.dataset > dataset { return nil }
-                guard place.dataset == dataset, place.syncCount > since else { continue }
-                let (entry, block) = try segment.entry(of: place, parts)
-                if try isWanted(entry) {
-                    let result = body(entry, parts.tables)
-                    withExtendedLifetime(block) {}
-                    return result
-                }
+            var least: (index: Int, change: Change)?
+            for index in cursors.indices {
+                guard let change = try cursors[index].peek() else { continue }
+                if change.syncCount < least?.change.syncCount ?? .max { least = (index, change) }
             }
-            guard let block = changeBlocks.popFirst() else { return nil }
-            places = try segment.changeBlock(block)[...]
-        }
-    }
-
-    /// The blocks of a change index that can hold changes of the dataset after the count.
-    private static func blocks(
-        _ all: [SealedSegment.ChangeBlock], dataset: DatasetID, since: UInt64
-    ) -> ArraySlice<SealedSegment.ChangeBlock> {
-        var low = 0
-        var high = all.count
-        while low < high {
-            let middle = (low + high) / 2
-            if (all[middle].dataset, all[middle].syncCount) <= (dataset, since) {
-                low = middle + 1
-            } else {
-                high = middle
+            guard let least else {
+                cursors.removeAll()
+                return nil
             }
+            cursors[least.index].pop()
+            let parts = cursors[least.index].parts
+            let result = try parts.withEntry(of: least.change) {
+                (entry) throws(StoreError) -> Result? in
+                try isWanted(entry) ? body(entry, parts.tables) : nil
+            }
+            if let result { return result }
         }
-        let start = max(0, low - 1)
-        var end = start
-        while end < all.count, all[end].dataset <= dataset {
-            end += 1
-        }
-        return all[start..<end]
     }
 
     /// Whether the entry is the newest version of its key at the moment.
     private func isWanted(_ entry: Entry) throws(StoreError) -> Bool {
-        try moment.view.withNewest(
+        let syncCount = entry.syncCount
+        return try moment.view.withNewest(
             of: entry.key, in: dataset, sequenceMax: moment.sequenceMax
         ) { (newest, _) throws(StoreError) in
-            newest?.syncCount == entry.syncCount
+            newest?.syncCount == syncCount
         }
     }
 }
@@ -186,8 +162,7 @@ extension Engine {
     ) throws(StoreError) {
         var through = expiredThrough
         for segment in moment.view.segments {
-            through = max(
-                through, try segment.loadedParts().datasets.rows[id]?.collectedThrough ?? 0)
+            through = max(through, try segment.parts().collected()[id] ?? 0)
         }
         guard since.rawValue < through else { return }
         throw StoreError(

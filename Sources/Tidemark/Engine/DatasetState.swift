@@ -24,9 +24,12 @@ final class DatasetState: @unchecked Sendable {
     /// Ids it had before this one, with the last sequence at which each was current.
     var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
 
-    /// Numbers in the active log's tables for a local write, as long as neither the log nor what
-    /// the dataset has seen of others changes.
-    var numbers: (log: UInt64, replica: UInt32, vector: UInt32, author: UInt32)?
+    /// The number in the active log's tables of the origin of a local write, as long as neither
+    /// the log nor what the dataset has seen of others changes.
+    var origin: (log: UInt64, number: UInt32)?
+
+    /// Whether it is in the engine's list of what the active log has changed.
+    var isTouched = false
 
     init(name: String) {
         self.name = name
@@ -49,7 +52,7 @@ final class DatasetState: @unchecked Sendable {
         let newVisibleID = isVisible ? newID : 0
         if recordsID != 0, recordsID != newID { expiredThrough = syncCount }
         recordsID = newID
-        numbers = nil
+        origin = nil
         if visibleID != newVisibleID {
             formerIDs.append((visibleID, lastSequence))
             currentID.store(newVisibleID, ordering: .releasing)
@@ -60,7 +63,7 @@ final class DatasetState: @unchecked Sendable {
     func see(_ other: VersionVector) {
         guard !vector.covers(other) else { return }
         vector.formUnion(other)
-        numbers = nil
+        origin = nil
         if vector.covers(outstanding) { outstanding = VersionVector() }
     }
 

@@ -119,18 +119,17 @@ extension Engine {
                 state, kind: staged.kind, key: staged.key, value: staged.value, seen: seen,
                 to: &block, memtable: memtable)
         }
-        if state.numbers?.log != memtable.log.number {
-            let others = state.vector.removing(replicaID)
-            state.numbers = (
-                memtable.log.number, block.number(of: replicaID, in: tables),
-                block.number(of: others, in: tables), block.number(of: options.author, in: tables)
-            )
+        let origin: UInt32
+        if let known = state.origin, known.log == memtable.log.number {
+            origin = known.number
+        } else {
+            origin = block.number(
+                of: replicaID, state.vector.removing(replicaID), options.author, in: tables)
+            state.origin = (memtable.log.number, origin)
         }
-        let numbers = state.numbers!
         return stamp(
-            state, kind: staged.kind, key: staged.key, value: staged.value,
-            numbers: (numbers.replica, numbers.vector, numbers.author), to: &block,
-            memtable: memtable)
+            state, kind: staged.kind, key: staged.key, value: staged.value, origin: origin,
+            to: &block, memtable: memtable)
     }
 
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
@@ -151,47 +150,40 @@ extension Engine {
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
         seen: VersionVector, to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
-        let tables = memtable.tables
         let others = state.vector.union(seen).removing(replicaID)
-        let numbers = (
-            block.number(of: replicaID, in: tables), block.number(of: others, in: tables),
-            block.number(of: options.author, in: tables)
-        )
+        let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)
         return stamp(
-            state, kind: kind, key: key, value: value, numbers: numbers, to: &block,
+            state, kind: kind, key: key, value: value, origin: origin, to: &block,
             memtable: memtable)
     }
 
     private func stamp(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        numbers: (replica: UInt32, vector: UInt32, author: UInt32),
-        to block: inout LogBlockWriter, memtable: Memtable
+        origin: UInt32, to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let dot = Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
         state.vector.insert(dot)
         let time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
         append(
-            Entry(
-                dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0,
-                sequence: 0,
-                replica: numbers.replica, vector: numbers.vector, author: numbers.author,
-                counter: dot.counter, time: time.rawValue),
-            of: state, to: &block, memtable: memtable)
+            kind, key, value, origin: origin, counter: dot.counter, time: time, of: state,
+            to: &block, memtable: memtable)
         return dot
     }
 
     /// Gives an entry its place in the order of change and puts it into log and memtable.
     func append(
-        _ entry: Entry, of state: DatasetState, to block: inout LogBlockWriter,
+        _ kind: EntryKind, _ key: ByteView, _ value: ByteView, origin: UInt32, counter: UInt64,
+        time: HybridTime, of state: DatasetState, to block: inout LogBlockWriter,
         memtable: Memtable
     ) {
         state.syncCount += 1
         sequence += 1
-        var counted = entry
-        counted.syncCount = state.syncCount
-        counted.sequence = sequence
-        memtable.insert(block.append(counted))
-        touched.insert(state.name)
+        let stamp = Stamp(
+            syncCount: state.syncCount, origin: origin, counter: counter, time: time.rawValue)
+        block.append(
+            kind, dataset: state.recordsID, key: key, value: value, stamp: stamp,
+            sequence: sequence, into: memtable)
+        touch(state)
     }
 
     /// Completes the block and shows its entries to readers. Under `monitor`.
@@ -219,7 +211,15 @@ extension Engine {
                         + "be written at once. Split it")
             }
             guard let active else { throw .closed(path) }
-            if active.log.remainingPayload >= payloadBytes { return active }
+            if active.log.remainingPayload >= payloadBytes {
+                do {
+                    try active.log.reserve(payload: payloadBytes)
+                } catch {
+                    stopWriting(error)
+                    throw error
+                }
+                return active
+            }
             // Sealing is behind: wait here rather than let memory grow.
             if sealQueue.count >= Self.sealQueueMax {
                 monitor.wait()
@@ -241,8 +241,9 @@ extension Engine {
     func rotate(payloadBytes: Int) throws(StoreError) {
         guard let old = active else { return }
         let log = try nextLog(payloadBytes: payloadBytes)
+        try old.log.reserve(payload: 0)
         old.log.end()
-        let next = Memtable(log: log)
+        let next = Memtable(log: log, sequenceBase: sequence, recycler: recycler)
         log.begin(
             header: FileHeader(
                 kind: .log, segment: log.number, tag: manifest.tag,
@@ -251,9 +252,7 @@ extension Engine {
         unsyncedLogs.append(old.log)
         sealQueue.append(sealJob(for: old, nextLog: log.number))
         active = next
-        view.withLock { view in
-            view = ReadView(memtables: [next] + view.memtables, segments: view.segments)
-        }
+        views.replace { ReadView(memtables: [next] + $0.memtables, runs: $0.runs) }
         monitor.broadcast()
     }
 
@@ -269,23 +268,27 @@ extension Engine {
             try storage.remove(prepared.path)
         }
         return try makeLog(
-            number: takeNumber(), capacity: max(options.segmentBytes, needed), isPrepared: false)
+            number: takeNumber(), capacity: max(options.segmentBytes, needed),
+            reserving: needed, isPrepared: false)
     }
 
     /// What a log needs beside the payload of its blocks.
     static let logOverhead = FileHeader.byteCount + 2 * BlockHeader.byteCount + 16
 
-    /// Makes the file of a log, durable by name and size.
+    /// Makes the file of a log, durable by name.
     func makeLog(
-        number: UInt64, capacity: Int, isPrepared: Bool
+        number: UInt64, capacity: Int, reserving bytes: Int, isPrepared: Bool
     ) throws(StoreError) -> LogSegment {
-        let rounded = (capacity + 4_095) & ~4_095
         let log = try LogSegment(
-            creating: filePath(FileName.log(number)), number: number, capacity: rounded,
+            creating: filePath(FileName.log(number)), number: number,
+            capacity: Self.rounded(capacity), reserving: Self.rounded(bytes),
             isPrepared: isPrepared, storage: storage)
         try storage.syncDirectory(path)
         return log
     }
+
+    /// To whole pages.
+    static func rounded(_ bytes: Int) -> Int { (bytes + 4_095) & ~4_095 }
 
     func takeNumber() -> UInt64 {
         defer { nextNumber += 1 }

@@ -11,15 +11,16 @@ extension Engine {
                 continue
             }
             isCompactionWanted = false
-            let run =
-                options.compactsAutomatically ? compactionRun(of: currentView.segments) : []
-            guard run.count > 1 else {
+            let runs =
+                options.compactsAutomatically ? runsToCompact(in: currentView.runs) : []
+            guard runs.count > 1 else {
                 monitor.broadcast()
                 continue
             }
             isCompacting = true
             monitor.unlock()
-            let result = Result { () throws(StoreError) in try self.compact(run) }
+            let result = Result { () throws(StoreError) in try self.compact(runs) }
+            views.reclaim()
             monitor.lock()
             isCompacting = false
             isCompactionWanted = true
@@ -34,21 +35,21 @@ extension Engine {
         }
     }
 
-    /// Size-tiered: the newest segments, as long as each is at most twice as large as all newer
-    /// ones together, once there are four. So every byte is rewritten about log(n) times, and
-    /// the number of segments grows with log(n).
-    private func compactionRun(of segments: [SealedSegment]) -> [SealedSegment] {
-        var run: [SealedSegment] = []
+    /// Size-tiered: the newest runs, as long as each is at most twice as large as all newer ones
+    /// together, once there are four. So every byte is rewritten about log(n) times, and the
+    /// number of runs grows with log(n).
+    private func runsToCompact(in runs: [SegmentRun]) -> [SegmentRun] {
+        var chosen: [SegmentRun] = []
         var bytes: UInt64 = 0
-        for segment in segments {
-            if !run.isEmpty, segment.fileSize > 2 * bytes { break }
-            run.append(segment)
-            bytes += segment.fileSize
+        for run in runs {
+            if !chosen.isEmpty, run.fileSize > 2 * bytes { break }
+            chosen.append(run)
+            bytes += run.fileSize
         }
-        return run.count >= Self.compactionRunMin ? run : []
+        return chosen.count >= Self.compactionRunsMin ? chosen : []
     }
 
-    static let compactionRunMin = 4
+    static let compactionRunsMin = 4
 
     /// Waits until neither sealing nor merging has anything left to do.
     func waitForBackgroundWork() throws(StoreError) {
@@ -94,10 +95,10 @@ extension Engine {
             }
         }
         try monitor.withLock { () throws(StoreError) in try checkWritable() }
-        let segments = currentView.segments
-        guard !segments.isEmpty else { return }
+        let runs = currentView.runs
+        guard !runs.isEmpty else { return }
         do {
-            try compact(segments)
+            try compact(runs)
         } catch {
             if error.code != .corruption, error.code != .closed {
                 monitor.withLock { stopWriting(error) }
@@ -106,56 +107,59 @@ extension Engine {
         }
     }
 
-    /// Merges adjacent segments into one, which takes their place.
-    private func compact(_ run: [SealedSegment]) throws(StoreError) {
-        let reachesOldest = run.last === currentView.segments.last
-        let number = monitor.withLock { takeNumber() }
-        let path = filePath(FileName.sealed(number))
-        let writer = try SegmentWriter(
-            number: number, path: path, tag: manifest.tag, compression: options.compression,
-            storage: storage)
-        var sources: [SourceCursor] = []
-        for segment in run {
-            sources.append(.segment(try SegmentCursor(segment, isCaching: false)))
-            for row in try segment.loadedParts().datasets.rows.values
-            where row.collectedThrough > 0 {
-                writer.noteCollected(row.dataset, through: row.collectedThrough)
+    /// Merges adjacent runs into one, which takes their place.
+    private func compact(_ runs: [SegmentRun]) throws(StoreError) {
+        let writer = runWriter()
+        do throws(StoreError) {
+            let isWhole = try merge(runs, to: writer)
+            guard isWhole else { throw StoreError.closed(path) }
+        } catch {
+            for number in writer.numbers {
+                try storage.remove(filePath(FileName.sealed(number)))
             }
+            throw error
         }
-        var merge = SegmentMerge(
-            sources: sources, reachesOldest: reachesOldest,
-            retention: { self.retention(of: $0) },
-            isCancelled: { self.monitor.withLock { self.isClosed } })
-        guard try merge.write(to: writer) else {
-            try storage.remove(path)
-            throw .closed(self.path)
-        }
-        let size = try writer.finish()
-        try storage.syncDirectory(self.path)
-        let merged = try SealedSegment(
-            number: number, path: path, tag: manifest.tag, storage: storage, cache: cache)
-        try replace(run, with: merged, size: size)
+        try replace(runs, with: try finish(writer))
     }
 
-    private func replace(
-        _ run: [SealedSegment], with merged: SealedSegment, size: UInt64
-    ) throws(StoreError) {
-        let numbers = Set(run.map(\.number))
+    private func merge(
+        _ runs: [SegmentRun], to writer: SegmentRunWriter
+    ) throws(StoreError) -> Bool {
+        var cursors: [RunCursor] = []
+        var collected: [DatasetID: UInt64] = [:]
+        for run in runs {
+            cursors.append(try RunCursor(run))
+            for segment in run.segments {
+                collected.merge(try segment.parts().collected()) { max($0, $1) }
+            }
+        }
+        let first = try writer.segment()
+        for (dataset, through) in collected {
+            first.noteCollected(dataset, through: through)
+        }
+        var merge = SegmentMerge(
+            cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
+            reachesOldest: runs.last === currentView.runs.last,
+            retention: { self.retention(of: $0) },
+            isCancelled: { self.monitor.withLock { self.isClosed } })
+        return try merge.write(to: writer)
+    }
+
+    private func replace(_ old: [SegmentRun], with new: NewRun) throws(StoreError) {
+        let numbers = Set(old.flatMap(\.segments).map(\.number))
         try updateManifest { manifest in
             let place = manifest.segments.firstIndex { numbers.contains($0.number) } ?? 0
             manifest.segments.removeAll { numbers.contains($0.number) }
-            manifest.segments.insert(
-                Manifest.Segment(number: merged.number, fileSize: size), at: place)
+            manifest.segments.insert(contentsOf: new.entries, at: place)
         }
-        view.withLock { view in
-            var segments = view.segments
-            let place = segments.firstIndex { numbers.contains($0.number) } ?? 0
-            segments.removeAll { numbers.contains($0.number) }
-            segments.insert(merged, at: place)
-            view = ReadView(memtables: view.memtables, segments: segments)
+        views.replace { view in
+            var runs = view.runs
+            let place = runs.firstIndex { run in old.contains { $0 === run } } ?? 0
+            runs.removeAll { run in old.contains { $0 === run } }
+            runs.insert(new.run, at: place)
+            return ReadView(memtables: view.memtables, runs: runs)
         }
-        for segment in run {
-            cache.removeAll(of: segment.number)
+        for segment in old.flatMap(\.segments) {
             try storage.remove(segment.path)
         }
     }

@@ -116,7 +116,7 @@ extension Engine {
         if id == 0 { state.forgetUnfinishedExchanges() }
         sequence += 1
         remember(state)
-        touched.insert(state.name)
+        touch(state)
     }
 
     func takeDatasetID() -> DatasetID {

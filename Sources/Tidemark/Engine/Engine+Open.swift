@@ -36,14 +36,15 @@ extension Engine {
 
     private func beginFirstLog() throws(StoreError) {
         let log = try makeLog(
-            number: takeNumber(), capacity: options.segmentBytes, isPrepared: false)
+            number: takeNumber(), capacity: options.segmentBytes, reserving: 0,
+            isPrepared: false)
         log.begin(
             header: FileHeader(
                 kind: .log, segment: log.number, tag: manifest.tag,
                 madeAt: storage.wallClockMilliseconds(),
                 previousLog: sealQueue.last?.memtable.log.number ?? 0,
                 capacity: UInt64(log.capacity)))
-        makeActive(Memtable(log: log))
+        makeActive(Memtable(log: log, sequenceBase: sequence, recycler: recycler))
         if sealQueue.isEmpty {
             // No older log counts any more, whether there was none or nothing of it was whole.
             try updateManifest { $0.oldestLog = log.number }
@@ -80,7 +81,7 @@ extension Engine {
         let engine = Engine(
             path: path, options: options, storage: storage, manifest: manifest, cache: cache,
             lock: lock)
-        var segments: [SealedSegment] = []
+        var segments: [(segment: SealedSegment, run: UInt64)] = []
         for entry in manifest.segments {
             let file = engine.filePath(FileName.sealed(entry.number))
             let segment: SealedSegment
@@ -98,9 +99,16 @@ extension Engine {
                         + "\(entry.fileSize)"
                 ).error(in: segment.path, at: segment.fileSize)
             }
-            segments.append(segment)
+            segments.append((segment, entry.run))
         }
-        engine.view.withLock { $0 = ReadView(memtables: [], segments: segments) }
+        var runs: [SegmentRun] = []
+        var rest = segments[...]
+        while let first = rest.first {
+            let run = rest.prefix { $0.run == first.run }
+            runs.append(SegmentRun(run.map(\.segment)))
+            rest = rest.dropFirst(run.count)
+        }
+        engine.views.replace { _ in ReadView(memtables: [], runs: runs) }
         try engine.loadStates()
         try engine.recoverLogs()
         return engine
@@ -115,7 +123,7 @@ extension Engine {
 
     /// Reads the newest state of each dataset from the store's own records.
     private func loadStates() throws(StoreError) {
-        var cursor = try MergeCursor(currentView, order: .forward, isCaching: false)
+        var cursor = try MergeCursor(currentView, order: .forward)
         try cursor.seek(EntryPosition(before: .empty, in: 0))
         var previous: [UInt8] = []
         while let entry = cursor.entry, entry.dataset == 0 {
@@ -143,9 +151,7 @@ extension Engine {
 
     func makeActive(_ memtable: Memtable) {
         active = memtable
-        view.withLock { view in
-            view = ReadView(memtables: [memtable] + view.memtables, segments: view.segments)
-        }
+        views.replace { ReadView(memtables: [memtable] + $0.memtables, runs: $0.runs) }
     }
 
     /// Files that a crash left behind: they belong to nothing.
@@ -177,7 +183,10 @@ extension Engine {
         var result: Result<Void, StoreError> = .success(())
         let isWriter = monitor.withLock { !isClosed && !options.isReadOnly && failure == nil }
         if isWriter {
-            result = Result { () throws(StoreError) in try syncWithMark(isMarkDurable: true) }
+            result = Result { () throws(StoreError) in
+                try sealForClose()
+                try syncWithMark(isMarkDurable: true)
+            }
         }
         let threads = monitor.withLock {
             isClosed = true
@@ -190,8 +199,54 @@ extension Engine {
             thread.join()
         }
         waiters.close()
+        if isWriter, case .success = result {
+            result = Result { () throws(StoreError) in try releaseSpace() }
+        }
         monitor.withLock { lock = nil }
         try result.get()
+    }
+
+    /// Operations beyond this many bytes are sealed at closing, so that opening need not read them
+    /// from the log. What is left takes about a millisecond to read.
+    private static let closeLogBytesMax = 256 << 10
+
+    private func sealForClose() throws(StoreError) {
+        monitor.lock()
+        defer { monitor.unlock() }
+        guard !isClosed, failure == nil, let active,
+            active.log.appended > Self.closeLogBytesMax
+        else { return }
+        do {
+            try rotate(payloadBytes: 0)
+        } catch {
+            stopWriting(error)
+            throw error
+        }
+        while !sealQueue.isEmpty, failure == nil {
+            monitor.wait()
+        }
+        try checkWritable()
+    }
+
+    /// After the threads have ended: what was reserved ahead goes back to the file system, and how
+    /// far the log was durable is noted, so that what is missing later is known for what it is.
+    private func releaseSpace() throws(StoreError) {
+        if let log = active?.log {
+            try log.releaseSpace()
+            let (durable, size) = (UInt64(log.durable), UInt64(log.reserved))
+            if manifest.closedLog != log.number || manifest.closedAt != durable
+                || manifest.closedSize != size
+            {
+                try updateManifest {
+                    $0.closedLog = log.number
+                    $0.closedAt = durable
+                    $0.closedSize = size
+                }
+            }
+        }
+        if let prepared = preparedLog { try storage.remove(prepared.path) }
+        preparedLog = nil
+        try removeLeftovers()
     }
 }
 

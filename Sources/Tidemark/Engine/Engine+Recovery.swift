@@ -39,7 +39,7 @@ extension Engine {
             }
             // A log begins only when the one before it has ended.
             if let previous { handOver(previous, nextLog: number) }
-            let memtable = Memtable(log: log)
+            let memtable = Memtable(log: log, sequenceBase: sequence, recycler: recycler)
             isCut = try replay(memtable)
             previous = memtable
         }
@@ -59,24 +59,26 @@ extension Engine {
     /// that was ever durable; then it holds nothing.
     private func header(of log: LogSegment) throws(StoreError) -> FileHeader? {
         let head = unsafe ByteView(
-            base: log.bytes.base, count: min(log.capacity, FileHeader.byteCount))
+            base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
         let header: FileHeader
         do {
             header = try FileHeader(
                 head, expecting: .log, segment: log.number, tag: nil, path: log.path)
         } catch let error where error.code == .corruption || error.code == .notAStore {
-            // The oldest log was whole before the manifest named it, at least in its size.
+            // The oldest log was there before the manifest named it, at least its first page.
             let isCutShort =
-                log.number == manifest.oldestLog && log.capacity < Limits.segmentBytes.lowerBound
+                log.number == manifest.oldestLog && log.reserved < FileHeader.byteCount
             guard !isCutShort, !provesDurable(log) else { throw error }
             return nil
         }
         guard header.tag == manifest.tag else {
             throw Malformed("the log is of another store").error(in: log.path, at: 48)
         }
-        guard header.capacity == UInt64(log.capacity) else {
-            throw Malformed("the log has \(log.capacity) bytes, and had \(header.capacity)")
-                .error(in: log.path, at: UInt64(log.capacity))
+        let sizeMin = manifest.closedLog == log.number ? manifest.closedSize : 0
+        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
+            throw Malformed(
+                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
+            ).error(in: log.path, at: UInt64(log.reserved))
         }
         return header
     }
@@ -113,21 +115,25 @@ extension Engine {
     private func replay(_ memtable: Memtable) throws(StoreError) -> Bool {
         let log = memtable.log
         var scanner = LogScanner(log.bytes, segment: log.number)
+        var memo = ReplayMemo()
         while let (offset, payload) = scanner.next() {
             do {
-                try replay(payload, into: memtable)
+                try replay(payload, into: memtable, &memo)
             } catch {
                 throw error.error(in: log.path, at: UInt64(offset))
             }
         }
+        memo.end()
         guard !scanner.isEnded else {
             log.resume(at: scanner.offset, afterEpoch: scanner.epochLast)
             return false
         }
         scanner.lookBehindEnd()
-        guard !scanner.isDamaged else {
+        var durable = UInt64(scanner.markMax)
+        if manifest.closedLog == log.number { durable = max(durable, manifest.closedAt) }
+        guard durable <= UInt64(scanner.offset) else {
             throw Malformed(
-                "the block here is damaged: the log was durable up to byte \(scanner.markMax)"
+                "the block here is damaged: the log was durable up to byte \(durable)"
             ).error(in: log.path, at: UInt64(scanner.offset))
         }
         guard scanner.epochLast < .max || options.isReadOnly else {
@@ -140,25 +146,33 @@ extension Engine {
         return true
     }
 
-    private func replay(_ payload: ByteView, into memtable: Memtable) throws(Malformed) {
-        var reader = LogItemReader(payload)
-        while let item = try reader.next() {
+    private func replay(
+        _ payload: ByteView, into memtable: Memtable, _ memo: inout ReplayMemo
+    ) throws(Malformed) {
+        var reader = LogItemReader(payload, of: memtable.log)
+        while let item = try reader.next(originCount: memtable.tables.originCount) {
             switch item {
-            case .replica, .vector, .author:
+            case .replica, .vector, .author, .origin:
                 try memtable.tables.define(item)
             case .dataset(let id, let isVisible, let name, let lifecycle):
                 replay(dataset: id, isVisible, name, lifecycle)
             case .checkpoint(let name, let peer, let checkpoint):
-                stateForSync(named: name).peers[peer] = checkpoint
-                touched.insert(name)
+                let state = stateForSync(named: name)
+                state.peers[peer] = checkpoint
+                touch(state)
             case .seen(let name, let vector):
-                stateForSync(named: name).see(vector)
-                touched.insert(name)
+                let state = stateForSync(named: name)
+                state.see(vector)
+                touch(state)
             case .renamed(let id):
                 takeReplicaID(id)
-            case .entry(let entry):
-                try replay(entry, into: memtable)
+            case .entry(let entry, let start):
+                unsafe replay(entry, at: start, into: memtable, &memo)
+                continue
             }
+            // Whatever it was, it may have changed what the next entry means.
+            memo.end()
+            memo = ReplayMemo()
         }
     }
 
@@ -172,33 +186,38 @@ extension Engine {
         state.lifecycle = lifecycle
         clock.see(lifecycle.time)
         remember(state)
-        touched.insert(name)
+        touch(state)
     }
 
-    private func replay(_ entry: Entry, into memtable: Memtable) throws(Malformed) {
-        guard
-            memtable.tables.covers(
-                replica: entry.replica, vector: entry.vector, author: entry.author)
-        else { throw Malformed("an operation names a replica, vector or author not defined") }
+    private func replay(
+        _ entry: Entry, at start: UnsafeRawPointer, into memtable: Memtable,
+        _ memo: inout ReplayMemo
+    ) {
         sequence += 1
-        var placed = entry
-        placed.sequence = sequence
-        memtable.insert(placed)
-        // Entries of a dataset that was deleted later still lie in the log; they lead nowhere.
-        guard let state = statesByID[entry.dataset] else { return }
-        state.syncCount = max(state.syncCount, entry.syncCount)
-        let version = memtable.tables.version(of: entry)
-        if version.dot.replica == replicaID { state.vector.insert(version.dot) }
-        state.noteApplied(version.vector)
-        clock.see(HybridTime(rawValue: entry.time))
-        touched.insert(state.name)
+        unsafe memtable.insert(entry, at: start, sequence: sequence)
+        let stamp = entry.stamp
+        if memo.dataset != entry.dataset || memo.origin != stamp.origin {
+            memo.end()
+            // Entries of a dataset that was deleted later still lie in the log; they lead nowhere.
+            let state = statesByID[entry.dataset]
+            let version = memtable.tables.version(of: entry)
+            memo = ReplayMemo(
+                dataset: entry.dataset, origin: stamp.origin, state: state,
+                replica: version.dot.replica, isOwn: version.dot.replica == replicaID)
+            if memo.isOwn { state?.vector.insert(version.dot) }
+            state?.noteApplied(version.vector)
+            if let state { touch(state) }
+        }
+        guard let state = memo.state else { return }
+        state.syncCount = max(state.syncCount, stamp.syncCount)
+        memo.counter = max(memo.counter, stamp.counter)
+        if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }
+        clock.see(HybridTime(rawValue: stamp.time))
     }
 
     /// Queues a complete log for sealing.
     private func handOver(_ memtable: Memtable, nextLog: UInt64) {
-        view.withLock { view in
-            view = ReadView(memtables: [memtable] + view.memtables, segments: view.segments)
-        }
+        views.replace { ReadView(memtables: [memtable] + $0.memtables, runs: $0.runs) }
         guard !options.isReadOnly else { return }
         unsyncedLogs.append(memtable.log)
         sealQueue.append(sealJob(for: memtable, nextLog: nextLog))
@@ -209,7 +228,24 @@ extension Engine {
         guard id != replicaID else { return }
         manifest.formerReplicaIDs.append(replicaID)
         replicaID = id
-        for state in states.values { state.numbers = nil }
+        for state in states.values { state.origin = nil }
+    }
+}
+
+/// What is known of the entry that was replayed last: mostly the next one is of the same dataset
+/// and origin, and then only counters grow.
+private struct ReplayMemo {
+    var dataset: DatasetID = 0
+    var origin: UInt32 = 0
+    var state: DatasetState?
+    var replica = ReplicaID(high: 0, low: 0)
+    /// Whether the store itself wrote it.
+    var isOwn = false
+    var counter: UInt64 = 0
+
+    /// The store's own writes up to the last counter have been seen.
+    func end() {
+        if isOwn, counter > 0 { state?.vector.insert(Dot(replica: replica, counter: counter)) }
     }
 }
 
@@ -223,6 +259,11 @@ extension VersionTables {
                 isNew = content.number(of: id).isNew
             case .author(let author):
                 isNew = content.number(of: author).isNew
+            case .origin(let origin):
+                guard content.knows(origin) else {
+                    throw Malformed("an origin names what was not defined")
+                }
+                isNew = content.number(of: origin).isNew
             case .vector(let entries):
                 var dots: [Dot] = []
                 for entry in entries {

@@ -136,16 +136,12 @@ extension Engine {
         _ version: Version, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
         into state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
     ) {
-        let tables = memtable.tables
         state.noteApplied(version.vector)
         clock.see(version.time)
+        let origin = block.number(
+            of: version.dot.replica, version.storedVector, version.author, in: memtable.tables)
         append(
-            Entry(
-                dataset: state.recordsID, kind: kind, key: key, value: value, syncCount: 0,
-                sequence: 0, replica: block.number(of: version.dot.replica, in: tables),
-                vector: block.number(of: version.storedVector, in: tables),
-                author: block.number(of: version.author, in: tables),
-                counter: version.dot.counter, time: version.time.rawValue),
+            kind, key, value, origin: origin, counter: version.dot.counter, time: version.time,
             of: state, to: &block, memtable: memtable)
     }
 
@@ -159,7 +155,7 @@ extension Engine {
         item.append(seen)
         block.append(bytes: item.bytes)
         state.see(seen)
-        touched.insert(state.name)
+        touch(state)
     }
 
     private func note(
@@ -174,7 +170,7 @@ extension Engine {
         item.append(checkpoint)
         block.append(bytes: item.bytes)
         state.peers[peer] = checkpoint
-        touched.insert(state.name)
+        touch(state)
     }
 
     // MARK: - Lifecycle

@@ -1,5 +1,11 @@
 internal import Synchronization
 
+/// A run that was just written, and what the manifest is to say of it.
+struct NewRun {
+    let run: SegmentRun
+    let entries: [Manifest.Segment]
+}
+
 /// A full log on its way to a sealed segment.
 struct SealJob {
     let memtable: Memtable
@@ -17,10 +23,8 @@ struct SealJob {
 extension Engine {
     /// Under `monitor`, at the end of a log.
     func sealJob(for memtable: Memtable, nextLog: UInt64) -> SealJob {
-        let names = touched.sorted()
-        touched.removeAll(keepingCapacity: true)
-        return SealJob(
-            memtable: memtable, states: names.map { ($0, states[$0]?.encoded() ?? []) },
+        SealJob(
+            memtable: memtable, states: takeTouched().map { ($0.name, $0.encoded()) },
             replicaID: replicaID, formerReplicaIDs: manifest.formerReplicaIDs,
             clock: clock.last, nextDataset: nextDataset, nextLog: nextLog)
     }
@@ -42,6 +46,7 @@ extension Engine {
             if failure == nil, let job = sealQueue.first {
                 monitor.unlock()
                 let result = Result { () throws(StoreError) in try self.seal(job) }
+                views.reclaim()
                 monitor.lock()
                 if case .failure(let error) = result { stopWriting(error) }
                 monitor.broadcast()
@@ -62,10 +67,7 @@ extension Engine {
         do {
             monitor.unlock()
             defer { monitor.lock() }
-            result = Result { () throws(StoreError) in
-                try self.makeLog(
-                    number: number, capacity: self.options.segmentBytes, isPrepared: true)
-            }
+            result = Result { () throws(StoreError) in try self.makePreparedLog(number) }
         }
         isPreparing = false
         switch result {
@@ -76,61 +78,95 @@ extension Engine {
         monitor.broadcast()
     }
 
-    /// Writes the memtable as a sealed segment, makes it part of the store and removes its log.
-    private func seal(_ job: SealJob) throws(StoreError) {
-        let number = monitor.withLock { takeNumber() }
-        let writer = try SegmentWriter(
-            number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
-            compression: options.compression, storage: storage)
-        try addStates(of: job, to: writer)
-        let older = currentView.segments
-        var merge = SegmentMerge(
-            sources: [.memtable(MemtableCursor(job.memtable))], reachesOldest: older.isEmpty,
-            retention: { self.retention(of: $0) }, isCancelled: { false })
-        _ = try merge.write(to: writer)
-        let size = try writer.finish()
+    /// A log for later: the file of a sealed one that nobody reads any more, or a new one.
+    private func makePreparedLog(_ number: UInt64) throws(StoreError) -> LogSegment {
+        views.reclaim()
+        let capacity = Self.rounded(options.segmentBytes)
+        let (spare, others) = recycler.claim(capacity: capacity)
+        for other in others { try storage.remove(other.path) }
+        guard let spare else {
+            return try makeLog(
+                number: number, capacity: capacity, reserving: capacity, isPrepared: true)
+        }
+        let log = try LogSegment(
+            reusing: spare.path, as: filePath(FileName.log(number)), number: number,
+            capacity: capacity, storage: storage)
         try storage.syncDirectory(path)
-        let segment = try SealedSegment(
-            number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
-            storage: storage,
-            cache: cache)
-        try install(segment, size: size, sealing: job)
-        try storage.remove(job.memtable.log.path)
+        return log
+    }
+
+    /// Writes the memtable as a sealed run, makes it part of the store and gives up its log.
+    private func seal(_ job: SealJob) throws(StoreError) {
+        let writer = runWriter()
+        try addStates(of: job, to: writer)
+        var merge = SegmentMerge(
+            cursor: MergeCursor(
+                memtables: [MemtableCursor(job.memtable, isWhole: true)], runs: [],
+                order: .forward),
+            reachesOldest: currentView.runs.isEmpty, retention: { self.retention(of: $0) },
+            isCancelled: { false })
+        _ = try merge.write(to: writer)
+        let run = try finish(writer)
+        try install(run, sealing: job)
+        recycler.retire(job.memtable.log)
+    }
+
+    /// Begins the segments of a new run as they are needed.
+    func runWriter() -> SegmentRunWriter {
+        SegmentRunWriter { [self] () throws(StoreError) in
+            let number = monitor.withLock { takeNumber() }
+            return try SegmentWriter(
+                number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
+                compression: options.compression, storage: storage)
+        }
+    }
+
+    /// Completes a run and opens its segments.
+    func finish(_ writer: SegmentRunWriter) throws(StoreError) -> NewRun {
+        try writer.finish()
+        try storage.syncDirectory(path)
+        var segments: [SealedSegment] = []
+        for made in writer.finished {
+            segments.append(
+                try SealedSegment(
+                    number: made.number, path: filePath(FileName.sealed(made.number)),
+                    tag: manifest.tag, storage: storage, cache: cache))
+        }
+        let entries = writer.finished.map { made in
+            var entry = made
+            entry.run = writer.finished[0].number
+            return entry
+        }
+        return NewRun(run: SegmentRun(segments), entries: entries)
     }
 
     /// The store's own records come first in the order of entries.
-    private func addStates(of job: SealJob, to writer: SegmentWriter) throws(StoreError) {
-        let tables = VersionTables.placeholder
+    private func addStates(
+        of job: SealJob, to writer: SegmentRunWriter
+    ) throws(StoreError) {
         for (name, bytes) in job.states {
             try Array(name.utf8).withBytes { (key) throws(StoreError) in
                 try bytes.withBytes { (value) throws(StoreError) in
-                    try writer.add(
-                        Entry(
-                            dataset: 0, kind: .put, key: key, value: value,
-                            syncCount: job.memtable.log.number, sequence: 0, replica: 0,
-                            vector: 0, author: 0, counter: 0, time: 0),
-                        from: tables)
+                    try writer.segment().add(
+                        storeRecord: key, value: value, log: job.memtable.log.number)
                 }
             }
         }
     }
 
-    private func install(
-        _ segment: SealedSegment, size: UInt64, sealing job: SealJob
-    ) throws(StoreError) {
+    private func install(_ new: NewRun, sealing job: SealJob) throws(StoreError) {
         try updateManifest { manifest in
-            manifest.segments.insert(
-                Manifest.Segment(number: segment.number, fileSize: size), at: 0)
+            manifest.segments.insert(contentsOf: new.entries, at: 0)
             manifest.replicaID = job.replicaID
             manifest.oldestLog = job.nextLog
             manifest.clock = max(manifest.clock, job.clock.rawValue)
             manifest.nextDataset = max(manifest.nextDataset, job.nextDataset)
         }
         monitor.withLock {
-            view.withLock { view in
-                view = ReadView(
+            views.replace { view in
+                ReadView(
                     memtables: view.memtables.filter { $0 !== job.memtable },
-                    segments: [segment] + view.segments)
+                    runs: [new.run] + view.runs)
             }
             sealQueue.removeFirst()
             unsyncedLogs.removeAll { $0 === job.memtable.log }

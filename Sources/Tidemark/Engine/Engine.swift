@@ -4,8 +4,8 @@ internal import Synchronization
 ///
 /// Thread rule. One lock, `monitor`, guards everything that changes with writes. It is held while
 /// a commit is encoded and published, never while anyone waits for a disk, apart from making a
-/// log that nobody prepared. Readers take `view` (a reference behind a lock of its own, held for
-/// a load) and `visibleSequence`, and then no lock at all. Two threads work in the background:
+/// log that nobody prepared. Readers take a view from `views` and `visibleSequence`, and no lock
+/// that a writer holds for long. Two threads work in the background:
 /// one seals and prepares logs, one compacts.
 ///
 /// Order of a commit: room in the log, versions, bytes in the log, checksum, memtable, sequence
@@ -21,7 +21,8 @@ final class Engine: @unchecked Sendable {
     let monitor = Monitor()
     /// Held while the manifest is replaced, so that two replacements never mix. Taken first.
     let manifestLock = Monitor()
-    let view: Mutex<ReadView>
+    let views: ViewGate
+    let recycler = LogRecycler()
     /// Entries with a greater sequence are not yet, or not wholly, committed.
     let visibleSequence = Atomic<UInt64>(0)
     /// The same as `isClosed`, for readers, who take no lock.
@@ -32,8 +33,8 @@ final class Engine: @unchecked Sendable {
     var statesByID: [DatasetID: DatasetState] = [:]
     /// Ids given up by a deletion that may not be durable yet: their records must stay until then.
     var undurableIDs: Set<DatasetID> = []
-    /// Names whose state changed since the active log began.
-    var touched: Set<String> = []
+    /// Datasets whose state changed since the active log began, each once.
+    private(set) var touched: [DatasetState] = []
     var manifest: Manifest
     var replicaID: ReplicaID
     var clock: HybridClock
@@ -70,10 +71,26 @@ final class Engine: @unchecked Sendable {
         nextNumber = manifest.nextNumber
         nextDataset = manifest.nextDataset
         clock = HybridClock(last: HybridTime(rawValue: manifest.clock))
-        view = Mutex(ReadView(memtables: [], segments: []))
+        views = ViewGate(ReadView(memtables: [], runs: []))
     }
 
-    var currentView: ReadView { view.withLock { $0 } }
+    var currentView: ReadView { views.current }
+
+    /// Notes that the state of a dataset changed. Under `monitor`.
+    @inline(__always)
+    func touch(_ state: DatasetState) {
+        guard !state.isTouched else { return }
+        state.isTouched = true
+        touched.append(state)
+    }
+
+    /// The datasets that changed since the active log began, which another one follows now, in the
+    /// order of their names. Under `monitor`.
+    func takeTouched() -> [DatasetState] {
+        defer { touched.removeAll(keepingCapacity: true) }
+        for state in touched { state.isTouched = false }
+        return touched.sorted { $0.name < $1.name }
+    }
 
     /// Own ids, the present one first. Under `monitor`.
     var ownIDs: [ReplicaID] { [replicaID] + manifest.formerReplicaIDs }

@@ -32,14 +32,16 @@ extension Engine {
         of key: ByteView, in state: DatasetState,
         _ body: (ByteView?) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        let view = currentView
-        let sequenceMax = visibleSequence.load(ordering: .acquiring)
-        let id = state.visibleID
-        guard !refusesReaders.load(ordering: .acquiring) else { throw .closed(path) }
-        guard id != 0 else { throw .datasetNotFound(state.name) }
-        return try view.withNewest(of: key, in: id, sequenceMax: sequenceMax) {
-            (entry, _) throws(StoreError) in
-            try body(entry.flatMap { $0.kind == .put ? $0.value : nil })
+        try views.withView { (view) throws(StoreError) in
+            let sequenceMax = visibleSequence.load(ordering: .acquiring)
+            let id = state.visibleID
+            guard !refusesReaders.load(ordering: .acquiring) else { throw .closed(path) }
+            guard id != 0 else { throw .datasetNotFound(state.name) }
+            return try view.withNewest(of: key, in: id, sequenceMax: sequenceMax) {
+                (entry, _) throws(StoreError) in
+                guard let entry, entry.kind == .put else { return try body(nil) }
+                return try body(entry.value)
+            }
         }
     }
 
@@ -60,7 +62,7 @@ extension Engine {
     func history(of key: ByteView, in state: DatasetState) throws(StoreError) -> [Record] {
         let moment = try moment()
         let (id, dirtiness) = try scope(of: state, at: moment)
-        var cursor = try MergeCursor(moment.view, order: .forward, isCaching: true)
+        var cursor = try MergeCursor(moment.view, order: .forward)
         try cursor.seek(EntryPosition(before: key, in: id))
         var versions: [Record] = []
         while let entry = cursor.entry, entry.dataset == id, entry.key.equals(key) {

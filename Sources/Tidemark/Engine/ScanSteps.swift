@@ -7,7 +7,7 @@ struct ScanSteps {
     private let order: ScanOrder
     private let includingDeleted: Bool
     private var cursor: MergeCursor
-    /// The key that was decided last; its other versions are passed over.
+    /// Backwards: the key that was decided last; its other versions are passed over.
     private var decidedKey: [UInt8] = []
     private var hasDecided = false
     /// Whether the entry at which the cursor stands was given out already.
@@ -23,7 +23,7 @@ struct ScanSteps {
         self.includingDeleted = includingDeleted
         lowerBound = range.lowerBound
         upperBound = range.upperBound
-        cursor = try MergeCursor(moment.view, order: order, isCaching: true)
+        cursor = try MergeCursor(moment.view, order: order)
         switch order {
         case .forward:
             try (lowerBound ?? []).withBytes { (key) throws(StoreError) in
@@ -55,19 +55,18 @@ struct ScanSteps {
     private mutating func nextForward() throws(StoreError) -> Entry? {
         if hasGiven {
             hasGiven = false
-            try cursor.advance()
+            try cursor.advancePastKey()
         }
         while let entry = cursor.entry, entry.dataset == dataset {
             if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
-            let isDecided = hasDecided && Self.compare(entry.key, decidedKey) == 0
-            if !isDecided, entry.sequence <= moment.sequenceMax {
-                decide(entry.key)
-                if includingDeleted || entry.kind == .put {
-                    hasGiven = true
-                    return entry
-                }
+            if entry.sequence > moment.sequenceMax {
+                try cursor.advance()
+            } else if includingDeleted || entry.kind == .put {
+                hasGiven = true
+                return entry
+            } else {
+                try cursor.advancePastKey()
             }
-            try cursor.advance()
         }
         return nil
     }

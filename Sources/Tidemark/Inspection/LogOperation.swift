@@ -67,6 +67,6 @@ extension Store {
                 engine.statesByID.mapValues(\.name)
             )
         }
-        return OperationCursor(moment.view, names: names, dataset: dataset)
+        return try OperationCursor(moment.view, names: names, dataset: dataset)
     }
 }

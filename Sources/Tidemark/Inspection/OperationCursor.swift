@@ -1,7 +1,7 @@
 /// Walks over the operations of a store, segment by segment. Not for two threads at once.
 public final class OperationCursor {
     private enum Source {
-        case sealed(SealedSegment)
+        case sealed(SealedSegment, SegmentParts)
         case log(Memtable)
     }
 
@@ -10,13 +10,18 @@ public final class OperationCursor {
     private let dataset: String?
     /// Of the current source, read ahead block by block.
     private var ready: ArraySlice<LogOperation> = []
-    private var changeBlocks: ArraySlice<SealedSegment.ChangeBlock> = []
-    private var sealed: SealedSegment?
+    private var changeRows = 0..<0
+    private var sealed: (segment: SealedSegment, parts: SegmentParts)?
     private var scanner: LogScanner?
     private var log: Memtable?
 
-    init(_ view: ReadView, names: [DatasetID: String], dataset: String?) {
-        let sealed = view.segments.reversed().map { Source.sealed($0) }
+    init(
+        _ view: ReadView, names: [DatasetID: String], dataset: String?
+    ) throws(StoreError) {
+        var sealed: [Source] = []
+        for segment in view.segments.reversed() {
+            sealed.append(.sealed(segment, try segment.parts()))
+        }
         let logs = view.memtables.reversed().map { Source.log($0) }
         sources = (sealed + logs)[...]
         self.names = names
@@ -32,24 +37,24 @@ public final class OperationCursor {
                 if let dataset, operation.dataset != dataset { continue }
                 return operation
             }
-            if let segment = sealed, let block = changeBlocks.popFirst() {
-                ready = try operations(of: block, in: segment)[...]
+            if let sealed, let row = changeRows.popFirst() {
+                ready = try operations(of: row, in: sealed.segment, sealed.parts)[...]
             } else if let memtable = log, let block = scanner?.next() {
                 ready = try operations(of: block.payload, at: block.offset, in: memtable)[...]
             } else {
                 guard let source = sources.popFirst() else { return nil }
-                try open(source)
+                open(source)
             }
         }
     }
 
-    private func open(_ source: Source) throws(StoreError) {
+    private func open(_ source: Source) {
         sealed = nil
         log = nil
         switch source {
-        case .sealed(let segment):
-            sealed = segment
-            changeBlocks = try segment.loadedParts().changes[...]
+        case .sealed(let segment, let parts):
+            sealed = (segment, parts)
+            changeRows = 0..<parts.changeBlockCount
         case .log(let memtable):
             log = memtable
             scanner = LogScanner(memtable.log.bytes, segment: memtable.log.number)
@@ -57,17 +62,16 @@ public final class OperationCursor {
     }
 
     private func operations(
-        of block: SealedSegment.ChangeBlock, in segment: SealedSegment
+        of row: Int, in segment: SealedSegment, _ parts: SegmentParts
     ) throws(StoreError) -> [LogOperation] {
-        let parts = try segment.loadedParts()
         var operations: [LogOperation] = []
-        for place in try segment.changeBlock(block) {
-            let (entry, view) = try segment.entry(of: place, parts)
-            operations.append(
-                operation(
-                    entry, parts.tables, file: FileName.sealed(segment.number),
-                    offset: parts.handles[Int(place.block)].offset))
-            withExtendedLifetime(view) {}
+        for change in try parts.changes(parts.changeRow(row)) {
+            try parts.withEntry(of: change) { (entry) throws(StoreError) in
+                operations.append(
+                    operation(
+                        entry, parts.tables, file: FileName.sealed(segment.number),
+                        offset: parts.directory.offset(of: change.place.block)))
+            }
         }
         return operations
     }
@@ -86,9 +90,9 @@ public final class OperationCursor {
         of payload: ByteView, at offset: Int, in memtable: Memtable
     ) throws(StoreError) -> [LogOperation] {
         var operations: [LogOperation] = []
-        var reader = LogItemReader(payload)
+        var reader = LogItemReader(payload, of: memtable.log)
         do {
-            while let item = try reader.next() {
+            while let item = try reader.next(originCount: memtable.tables.originCount) {
                 if let operation = operation(item, at: UInt64(offset), in: memtable) {
                     operations.append(operation)
                 }
@@ -104,9 +108,9 @@ public final class OperationCursor {
     ) -> LogOperation? {
         let file = FileName.log(memtable.log.number)
         switch item {
-        case .replica, .vector, .author:
+        case .replica, .vector, .author, .origin:
             return nil
-        case .entry(let entry):
+        case .entry(let entry, _):
             return operation(entry, memtable.tables, file: file, offset: offset)
         case .dataset(_, let isVisible, let name, let lifecycle):
             return LogOperation(

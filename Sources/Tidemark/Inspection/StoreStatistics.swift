@@ -99,7 +99,7 @@ extension Memtable {
             cursor.stepForward()
         }
         return StoreStatistics.Segment(
-            file: FileName.log(log.number), isSealed: false, fileBytes: UInt64(log.capacity),
+            file: FileName.log(log.number), isSealed: false, fileBytes: UInt64(log.reserved),
             entryCount: entryCount, tombstoneCount: tombstoneCount, rawBytes: written,
             storedBytes: written)
     }

@@ -33,8 +33,9 @@ extension Store {
         for segment in view.segments {
             verifier.check(segment)
         }
+        let manifest = engine.monitor.withLock { engine.manifest }
         for memtable in view.memtables.reversed() {
-            verifier.check(memtable.log, tag: engine.manifest.tag)
+            verifier.check(memtable.log, manifest)
         }
         return verifier.report
     }

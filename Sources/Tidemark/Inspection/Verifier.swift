@@ -48,12 +48,12 @@ struct Verifier {
                 let log = try LogSegment(
                     opening: "\(path)/\(name)", number: number, isReadOnly: true,
                     storage: storage)
-                if number == manifest.oldestLog, log.capacity < Limits.segmentBytes.lowerBound {
+                if number == manifest.oldestLog, log.reserved < FileHeader.byteCount {
                     verifier.note(
                         Malformed("the log is cut short").error(
                             in: log.path, at: UInt64(log.capacity)))
                 } else {
-                    verifier.check(log, tag: manifest.tag)
+                    verifier.check(log, manifest)
                 }
             } catch {
                 verifier.note(error)
@@ -92,24 +92,22 @@ struct Verifier {
     mutating func check(_ segment: SealedSegment) {
         report.filesChecked += 1
         do throws(StoreError) {
-            let parts = try segment.loadedParts()
-            let places = try segment.contentPlaces(parts)
+            let parts = try segment.parts()
             var offset = UInt64(FileHeader.byteCount)
-            for place in places {
-                guard place.handle.offset == offset else {
+            for place in parts.contentPlaces() {
+                guard place.offset >= offset else {
                     throw Malformed("blocks do not follow on one another")
                         .error(in: segment.path, at: offset)
                 }
-                offset = place.handle.endOffset
                 noteErrors { () throws(StoreError) in
-                    try segment.check(place, parts)
+                    if place.offset > offset { try parts.checkPadding(offset..<place.offset) }
+                    try parts.check(place)
                 }
-                advance(by: place.handle.endOffset - place.handle.offset)
+                offset = place.offset + place.byteCount
+                advance(by: place.byteCount)
             }
-            guard offset + UInt64(SegmentFooter.byteCount) == segment.fileSize else {
-                throw Malformed("the segment has bytes between its parts")
-                    .error(in: segment.path, at: offset)
-            }
+            let end = segment.fileSize - UInt64(SegmentFooter.byteCount)
+            if offset != end { try parts.checkPadding(offset..<max(offset, end)) }
             advance(by: UInt64(FileHeader.byteCount + SegmentFooter.byteCount), blocks: 0)
         } catch {
             note(error)
@@ -118,10 +116,11 @@ struct Verifier {
 
     // MARK: - Logs
 
-    mutating func check(_ log: LogSegment, tag: UInt64) {
+    mutating func check(_ log: LogSegment, _ manifest: Manifest) {
+        let isAsClosed = manifest.closedLog == log.number
         report.filesChecked += 1
         let head = unsafe ByteView(
-            base: log.bytes.base, count: min(log.capacity, FileHeader.byteCount))
+            base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
         // A log that was prepared and never begun holds nothing yet.
         if head.array.allSatisfy({ $0 == 0 }) {
             var behind = LogScanner(log.bytes, segment: log.number, from: 0)
@@ -135,10 +134,14 @@ struct Verifier {
         }
         noteErrors { () throws(StoreError) in
             let header = try FileHeader(
-                head, expecting: .log, segment: log.number, tag: tag, path: log.path)
-            guard header.capacity == UInt64(log.capacity) else {
-                throw Malformed("the log has \(log.capacity) bytes, and had \(header.capacity)")
-                    .error(in: log.path, at: UInt64(log.capacity))
+                head, expecting: .log, segment: log.number, tag: manifest.tag,
+                path: log.path)
+            let sizeMin = isAsClosed ? manifest.closedSize : 0
+            guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
+                throw Malformed(
+                    "the log has \(log.reserved) bytes where \(sizeMin) to "
+                        + "\(header.capacity) belong"
+                ).error(in: log.path, at: UInt64(log.reserved))
             }
         }
         var scanner = LogScanner(log.bytes, segment: log.number)
@@ -146,7 +149,7 @@ struct Verifier {
         while let (offset, payload) = scanner.next() {
             noteErrors { () throws(StoreError) in
                 do throws(Malformed) {
-                    try Self.check(payload, tables)
+                    try Self.check(payload, of: log, tables)
                 } catch {
                     throw error.error(in: log.path, at: UInt64(offset))
                 }
@@ -154,31 +157,21 @@ struct Verifier {
             advance(by: UInt64(BlockHeader.byteCount + payload.count))
         }
         if !scanner.isEnded { scanner.lookBehindEnd() }
-        if scanner.isDamaged {
+        let durable = max(UInt64(scanner.markMax), isAsClosed ? manifest.closedAt : 0)
+        if !scanner.isEnded, durable > UInt64(scanner.offset) {
             note(
                 Malformed(
-                    "the block here is damaged: the log was durable up to byte "
-                        + "\(scanner.markMax)"
+                    "the block here is damaged: the log was durable up to byte \(durable)"
                 ).error(in: log.path, at: UInt64(scanner.offset)))
         }
     }
 
     private static func check(
-        _ payload: ByteView, _ tables: VersionTables
+        _ payload: ByteView, of log: LogSegment, _ tables: VersionTables
     ) throws(Malformed) {
-        var reader = LogItemReader(payload)
-        while let item = try reader.next() {
-            switch item {
-            case .replica, .vector, .author:
-                try tables.define(item)
-            case .entry(let entry):
-                guard
-                    tables.covers(
-                        replica: entry.replica, vector: entry.vector, author: entry.author)
-                else { throw Malformed("an operation names what was not defined") }
-            case .dataset, .checkpoint, .seen, .renamed:
-                break
-            }
+        var reader = LogItemReader(payload, of: log)
+        while let item = try reader.next(originCount: tables.originCount) {
+            try tables.define(item)
         }
     }
 

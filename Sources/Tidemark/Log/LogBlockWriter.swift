@@ -10,7 +10,7 @@ struct LogBlockWriter {
 
     init(_ log: LogSegment) {
         unsafe start = log.payloadStart
-        countMax = log.remainingPayload
+        countMax = log.writablePayload
     }
 
     @inline(__always)
@@ -47,42 +47,35 @@ struct LogBlockWriter {
         }
     }
 
-    /// The bytes, and where they now lie: in the log, as long as the log is held.
+    /// Writes an entry and puts it into the memtable of the log.
     @inline(__always)
-    mutating func append(counted view: ByteView) -> ByteView {
-        append(varint: UInt64(view.count))
-        let place = unsafe room(view.count)
-        unsafe place.copyMemory(from: view.base, byteCount: view.count)
-        return unsafe ByteView(base: UnsafeRawPointer(place), count: view.count)
-    }
-
-    /// Writes a put or a delete. The result is the same entry with key and value in the log.
-    @inline(__always)
-    mutating func append(_ entry: Entry) -> Entry {
-        var stored = entry
-        let code: LogItem.Code = entry.kind == .put ? .put : .delete
-        append(byte: code.rawValue)
-        append(varint: UInt64(entry.dataset))
-        stored.key = append(counted: entry.key)
-        append(varint: entry.syncCount)
-        append(varint: UInt64(entry.replica))
-        append(varint: entry.counter)
-        append(fixed64: entry.time)
-        append(varint: UInt64(entry.vector))
-        append(varint: UInt64(entry.author))
-        if entry.kind == .put {
-            stored.value = append(counted: entry.value)
-        }
-        return stored
+    mutating func append(
+        _ kind: EntryKind, dataset: DatasetID, key: ByteView, value: ByteView, stamp: Stamp,
+        sequence: UInt64, into memtable: Memtable
+    ) {
+        let bytesMax = Self.byteCountMax(key: key.count, value: value.count)
+        precondition(bytesMax <= countMax - count, "a block outgrew the room reserved for it")
+        append(byte: LogItem.Code.entry.rawValue)
+        let entryStart = unsafe start + count
+        let timeBase = unsafe memtable.log.timeBase
+        let end = unsafe EntryLayout.write(
+            to: entryStart, dataset: dataset, kind: kind, isSuperseded: false, key: key,
+            value: value, stamp: stamp,
+            timeBase: UInt64(littleEndian: timeBase.loadUnaligned(as: UInt64.self)))
+        unsafe count += end - entryStart
+        let entry = unsafe EntryLayout.entry(
+            at: entryStart, end: UnsafeRawPointer(end), timeBase: timeBase, sequence: sequence)
+        guard let entry else { preconditionFailure("an entry cannot be read back") }
+        unsafe memtable.insert(entry, at: UnsafeRawPointer(entryStart), sequence: sequence)
     }
 
     /// Upper bound of what an entry takes.
     static func byteCountMax(key: Int, value: Int) -> Int {
-        key + value + 64
+        EntryLayout.byteCountMax(key: key, value: value) + 1
     }
 }
 
-/// Numbers for replicas, vectors and authors in a log's tables; a definition goes into the block
+/// Numbers for replicas, vectors, authors and origins in a log's tables; a definition goes into the block
 /// in front of the first use.
 extension LogBlockWriter {
     mutating func number(of replica: ReplicaID, in tables: VersionTables) -> UInt32 {
@@ -120,8 +113,28 @@ extension LogBlockWriter {
         return number
     }
 
+    /// The number of a whole origin, with all that it names.
+    mutating func number(
+        of replica: ReplicaID, _ vector: VersionVector, _ author: String,
+        in tables: VersionTables
+    ) -> UInt32 {
+        let origin = Origin(
+            replica: number(of: replica, in: tables), vector: number(of: vector, in: tables),
+            author: number(of: author, in: tables))
+        let (number, isNew) = tables.withContent { $0.number(of: origin) }
+        if isNew {
+            var item = ByteWriter()
+            item.append(byte: LogItem.Code.origin.rawValue)
+            item.append(varint: UInt64(origin.replica))
+            item.append(varint: UInt64(origin.vector))
+            item.append(varint: UInt64(origin.author))
+            append(bytes: item.bytes)
+        }
+        return number
+    }
+
     /// Upper bound of the definitions that one version can need.
     static func definitionBytesMax(_ vector: VersionVector) -> Int {
-        17 + (Limits.authorBytesMax + 4) + 12 + vector.count * (17 + 15)
+        17 + (Limits.authorBytesMax + 4) + 12 + 16 + vector.count * (17 + 15)
     }
 }

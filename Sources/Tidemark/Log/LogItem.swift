@@ -4,44 +4,53 @@
 ///     1   replica:    16 bytes id; gets the next number of this log
 ///     2   vector:     varint count, then (varint replica number, varint counter) each; likewise
 ///     3   author:     varint length, UTF-8; likewise
+///     4   origin:     varint replica, vector and author number of this log; likewise
 ///     8   dataset:    counted name, varint id, byte 1 if visible, lifecycle
 ///     9   checkpoint: counted name, peer id, varint pulled, varint pushed, vector
 ///     10  seen:       counted name, vector
 ///     11  renamed:    16 bytes: the store's new ReplicaID
-///     16  put:        an entry as in a data block, less its kind
-///     17  delete:     the same without value
+///     16  entry:      see ``EntryLayout``
+@safe
 enum LogItem {
     case replica(ReplicaID)
     case vector([(replica: UInt32, counter: UInt64)])
     case author(String)
+    case origin(Origin)
     case dataset(id: DatasetID, isVisible: Bool, name: String, DatasetLifecycle)
     case checkpoint(name: String, peer: ReplicaID, PeerCheckpoint)
     case seen(name: String, VersionVector)
     case renamed(ReplicaID)
-    case entry(Entry)
+    case entry(Entry, at: UnsafeRawPointer)
 
     enum Code: UInt8 {
         case replica = 1
         case vector = 2
         case author = 3
+        case origin = 4
         case dataset = 8
         case checkpoint = 9
         case seen = 10
         case renamed = 11
-        case put = 16
-        case delete = 17
+        case entry = 16
     }
 }
 
 /// Takes a block of operations apart, item by item.
+@safe
 struct LogItemReader {
+    private let payload: ByteView
+    private let timeBase: UnsafeRawPointer
     private var reader: ByteReader
 
-    init(_ payload: ByteView) {
+    /// - Parameter log: holds the payload.
+    init(_ payload: ByteView, of log: LogSegment) {
+        self.payload = payload
+        unsafe timeBase = log.timeBase
         reader = ByteReader(payload)
     }
 
-    mutating func next() throws(Malformed) -> LogItem? {
+    /// - Parameter originCount: origins that the log has defined so far.
+    mutating func next(originCount: Int) throws(Malformed) -> LogItem? {
         guard !reader.isAtEnd else { return nil }
         let first = try reader.byte()
         if first == 0 {
@@ -80,25 +89,27 @@ struct LogItemReader {
             return .seen(name: name, try reader.vector())
         case .renamed:
             return .renamed(try reader.replicaID())
-        case .put, .delete:
-            return .entry(try entry(code == .put ? .put : .delete))
+        case .origin:
+            return .origin(
+                Origin(
+                    replica: try reader.varint32(), vector: try reader.varint32(),
+                    author: try reader.varint32()))
+        case .entry:
+            return try entry(originCount: originCount)
         }
     }
 
-    private mutating func entry(_ kind: EntryKind) throws(Malformed) -> Entry {
-        let dataset = try reader.varint32()
-        let key = try reader.countedView(max: Limits.keyBytesMax)
-        let syncCount = try reader.varint()
-        let stamp = try reader.stamp()
-        let value =
-            kind == .put ? try reader.countedView(max: Limits.valueBytesMax) : ByteView.empty
-        guard dataset > 0, !key.isEmpty, stamp.counter > 0, syncCount > 0 else {
-            throw Malformed("an operation has an impossible field")
-        }
-        return Entry(
-            dataset: dataset, kind: kind, key: key, value: value, syncCount: syncCount,
-            sequence: 0, replica: stamp.replica, vector: stamp.vector, author: stamp.author,
-            counter: stamp.counter, time: stamp.time)
+    private mutating func entry(originCount: Int) throws(Malformed) -> LogItem {
+        let start = unsafe payload.base + reader.offset
+        let (entry, end) = unsafe try EntryLayout.checkedEntry(
+            at: start, end: payload.base + payload.count, timeBase: timeBase,
+            originCount: originCount)
+        _ = unsafe try reader.view(end - start)
+        let stamp = entry.stamp
+        guard entry.dataset > 0, !entry.key.isEmpty, stamp.counter > 0, stamp.syncCount > 0,
+            !entry.isSuperseded
+        else { throw Malformed("an operation has an impossible field") }
+        return unsafe .entry(entry, at: start)
     }
 }
 

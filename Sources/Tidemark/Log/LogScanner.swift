@@ -66,9 +66,6 @@ struct LogScanner {
         return unsafe Self.zeros.withUnsafeBytes { unsafe ByteView($0).equals(page) }
     }
 
-    /// Whether the log ends below what was once durable.
-    var isDamaged: Bool { !isEnded && Int(markMax) > offset }
-
     /// The header of a whole block of this log at the offset; nil if there is none.
     private func block(at position: Int) -> BlockHeader? {
         guard position + BlockHeader.byteCount <= bytes.count else { return nil }

@@ -19,10 +19,14 @@ final class LogSegment: @unchecked Sendable {
 
     let number: UInt64
     let path: String
+    /// The bytes that the log may come to have. The file grows towards it in steps, so that a
+    /// store that is seldom written to does not hold a whole log's space.
     let capacity: Int
     private let file: any StorageFile
     private let region: UnsafeMutableRawBufferPointer
     private let ownedMemory: Block?
+    /// Bytes of the file: they may be stored to without fear for the space.
+    private(set) var reserved: Int
     /// Where the next block goes, in bytes from the start of the file.
     private(set) var appended: Int
     private(set) var epoch: UInt16
@@ -31,45 +35,66 @@ final class LogSegment: @unchecked Sendable {
     /// Everything before this offset is known to be on disk.
     var durable = 0
 
-    /// Makes a file for a log that will be used later: everything reserved and nothing in it.
+    /// What a new log takes at first.
+    private static let firstStepBytes = 1 << 20
+
+    /// Makes a file for a log.
     ///
-    /// - Parameter isPrepared: whether to write the zeros and bring in the pages, so that neither
-    ///   a commit nor a sync has to wait for the file system to allot them later.
+    /// - Parameters:
+    ///   - bytes: that will be stored soon and shall be reserved at once.
+    ///   - isPrepared: whether to reserve all and write zeros, so that neither a commit nor a
+    ///     sync has to wait for the file system to allot anything later.
     init(
-        creating path: String, number: UInt64, capacity: Int, isPrepared: Bool,
-        storage: any Storage
+        creating path: String, number: UInt64, capacity: Int, reserving bytes: Int,
+        isPrepared: Bool, storage: any Storage
     ) throws(StoreError) {
         self.number = number
         self.path = path
         self.capacity = capacity
         let file = try storage.openFile(path, .create)
         self.file = file
-        unsafe region = try file.map(size: capacity)
+        reserved = isPrepared ? capacity : min(capacity, max(Self.firstStepBytes, bytes))
+        unsafe region = try file.map(size: capacity, reserving: reserved)
         ownedMemory = nil
         appended = 0
         epoch = 0
-        if isPrepared {
-            let zeros = [UInt8](repeating: 0, count: 1 << 20)
-            try zeros.withBytes { (view) throws(StoreError) in
-                var offset = 0
-                while offset < capacity {
-                    let count = min(zeros.count, capacity - offset)
-                    try unsafe file.write(
-                        UnsafeRawBufferPointer(start: view.base, count: count),
-                        at: UInt64(offset))
-                    offset += count
-                }
+        if isPrepared { try writeZeros() }
+        // The name, and the first bytes that the size stands for, are durable before anything
+        // counts on the log.
+        try file.sync()
+    }
+
+    private func writeZeros() throws(StoreError) {
+        let zeros = [UInt8](repeating: 0, count: 1 << 20)
+        try zeros.withBytes { (view) throws(StoreError) in
+            var offset = 0
+            while offset < capacity {
+                let count = min(zeros.count, capacity - offset)
+                try unsafe file.write(
+                    UnsafeRawBufferPointer(start: view.base, count: count), at: UInt64(offset))
+                offset += count
             }
-            try file.sync()
-            // Touching each page maps it now rather than at the commit that first needs it.
-            for offset in stride(from: 0, to: capacity, by: 4_096) {
-                unsafe region.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
-            }
-        } else {
-            // The size must be durable before anything counts on the log: one that is found
-            // shorter was cut.
-            try file.sync()
         }
+    }
+
+    /// Makes a log of the file of one that nobody needs any more, renamed. Its blocks are allotted
+    /// and written already, so that commits and syncs find them ready; what still stands in them
+    /// never counts, since every block names its log's number.
+    init(
+        reusing oldPath: String, as path: String, number: UInt64, capacity: Int,
+        storage: any Storage
+    ) throws(StoreError) {
+        self.number = number
+        self.path = path
+        self.capacity = capacity
+        try storage.rename(oldPath, to: path)
+        let file = try storage.openFile(path, .readWrite)
+        self.file = file
+        reserved = capacity
+        unsafe region = try file.map(size: capacity, reserving: capacity)
+        ownedMemory = nil
+        appended = 0
+        epoch = 0
     }
 
     /// Opens a log as a crash or a close left it. For a writer it is mapped; for a reader beside
@@ -85,8 +110,9 @@ final class LogSegment: @unchecked Sendable {
         guard size <= UInt64(UInt32.max) else {
             throw Malformed("a log of \(size) bytes is impossible").error(in: path, at: nil)
         }
-        capacity = Int(size)
+        reserved = Int(size)
         if isReadOnly || size == 0 {
+            capacity = Int(size)
             let copy = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in
                 try unsafe file.read(into: memory, at: 0)
             }
@@ -94,14 +120,61 @@ final class LogSegment: @unchecked Sendable {
             unsafe region = UnsafeMutableRawBufferPointer(mutating: copy.bytes.buffer)
         } else {
             ownedMemory = nil
-            unsafe region = try file.map(size: capacity)
+            capacity = max(reserved, try Self.capacity(in: file, size: reserved))
+            unsafe region = try file.map(size: capacity, reserving: reserved)
         }
         appended = 0
         epoch = 0
     }
 
+    /// What the header says, as far as it can be true; whether it is whole is for others to see.
+    private static func capacity(
+        in file: any StorageFile, size: Int
+    ) throws(StoreError) -> Int {
+        guard size >= FileHeader.byteCount else { return 0 }
+        let head = unsafe try Block(count: FileHeader.byteCount) { (memory) throws(StoreError) in
+            try unsafe file.read(into: memory, at: 0)
+        }
+        let stated = unsafe UInt64(
+            littleEndian: head.bytes.base.loadUnaligned(
+                fromByteOffset: FileHeader.capacityOffset, as: UInt64.self))
+        return stated <= UInt64(UInt32.max) ? Int(stated) : 0
+    }
+
     /// The whole file.
-    var bytes: ByteView { unsafe ByteView(UnsafeRawBufferPointer(region)) }
+    var bytes: ByteView {
+        unsafe ByteView(UnsafeRawBufferPointer(rebasing: region[..<reserved]))
+    }
+
+    /// Behind the last byte.
+    var limit: UnsafeRawPointer { unsafe UnsafeRawPointer(region.baseAddress! + region.count) }
+
+    /// Where the header says when the log was made, from which the times of its entries count.
+    var timeBase: UnsafeRawPointer {
+        unsafe UnsafeRawPointer(region.baseAddress! + FileHeader.madeAtOffset)
+    }
+
+    /// Reserves space for a block, in steps that double, so that a full disk is an error now.
+    func reserve(payload: Int) throws(StoreError) {
+        let needed = appended + payload + 2 * BlockHeader.byteCount + 2 * Self.alignment
+        guard needed > reserved else { return }
+        let wanted = min(capacity, max(2 * reserved, (needed + 4_095) & ~4_095))
+        try file.reserve(wanted)
+        reserved = wanted
+    }
+
+    /// Gives back the space behind what was appended: for a log that is closed.
+    func releaseSpace() throws(StoreError) {
+        let wanted = (appended + BlockHeader.byteCount + 4_095) & ~4_095
+        guard wanted < reserved else { return }
+        try file.truncate(to: UInt64(wanted))
+        reserved = wanted
+    }
+
+    /// Bytes of payload that may be stored now.
+    var writablePayload: Int {
+        reserved - appended - BlockHeader.byteCount - Self.endByteCount
+    }
 
     /// Bytes that a block of operations may still take, its header not counted.
     var remainingPayload: Int {
@@ -132,7 +205,7 @@ final class LogSegment: @unchecked Sendable {
     /// Completes the block whose payload was just written.
     func seal(payloadCount: Int, kind: BlockHeader.Kind = .operations) {
         precondition(
-            payloadCount <= capacity - appended - BlockHeader.byteCount,
+            payloadCount <= reserved - appended - BlockHeader.byteCount,
             "a block of \(payloadCount) bytes was written past the end of its log")
         // The zeros up to where the next block may begin belong to this one and its checksum.
         let paddedCount = Self.rounded(payloadCount)

@@ -9,6 +9,9 @@ struct Manifest: Hashable {
     struct Segment: Hashable {
         var number: UInt64
         var fileSize: UInt64
+        /// The number of the first segment of its run: those of one run stand next to each other,
+        /// in the order of their entries.
+        var run: UInt64
     }
 
     var replicaID: ReplicaID
@@ -23,7 +26,12 @@ struct Manifest: Hashable {
     var nextDataset: DatasetID = 1
     /// No time that the store gave out, up to the oldest log, is greater.
     var clock: UInt64 = 0
-    /// Newest first.
+    /// The log that was active when the store was last closed, how far it was durable then, and
+    /// the size of its file: what is missing of that later is damage.
+    var closedLog: UInt64 = 0
+    var closedAt: UInt64 = 0
+    var closedSize: UInt64 = 0
+    /// Newest run first.
     var segments: [Segment] = []
 
     // MARK: - As bytes
@@ -41,10 +49,14 @@ struct Manifest: Hashable {
         body.append(varint: nextNumber)
         body.append(varint: UInt64(nextDataset))
         body.append(varint: clock)
+        body.append(varint: closedLog)
+        body.append(varint: closedAt)
+        body.append(varint: closedSize)
         body.append(varint: segments.count)
         for segment in segments {
             body.append(varint: segment.number)
             body.append(varint: segment.fileSize)
+            body.append(varint: segment.run)
         }
         var block = [UInt8](repeating: 0, count: BlockHeader.byteCount) + body.bytes
         let header = BlockHeader(
@@ -64,9 +76,14 @@ struct Manifest: Hashable {
         nextNumber = try reader.varint()
         nextDataset = try reader.varint32()
         clock = try reader.varint()
-        for _ in 0..<(try reader.count(eachAtLeast: 2)) {
+        closedLog = try reader.varint()
+        closedAt = try reader.varint()
+        closedSize = try reader.varint()
+        for _ in 0..<(try reader.count(eachAtLeast: 3)) {
             segments.append(
-                Segment(number: try reader.varint(), fileSize: try reader.varint()))
+                Segment(
+                    number: try reader.varint(), fileSize: try reader.varint(),
+                    run: try reader.varint()))
         }
         guard reader.isAtEnd else { throw Malformed("the manifest is followed by more bytes") }
     }

@@ -1,83 +1,69 @@
-internal import Synchronization
-
-/// One entry in a memtable: the fields of ``Entry``, and the links of a skip list behind them.
+/// One entry in a memtable: where it lies in the log, and the links to older ones.
 ///
-/// Everything but the links is written before the node is linked and never again.
+/// Small, since there is one for each operation of the log and all are held in memory; key, value
+/// and stamp are in the mapped log. Everything is written before the node is published and never
+/// again.
 @safe
 struct MemtableNode {
-    static let heightMax = 12
-
-    /// The first eight bytes of the key, which decide most comparisons without another miss.
-    let prefix: UInt64
-    let keyBase: UnsafeRawPointer
-    let valueBase: UnsafeRawPointer
-    let syncCount: UInt64
-    let sequence: UInt64
-    let counter: UInt64
-    let time: UInt64
+    /// The first byte of the entry, in the log.
+    let start: UnsafeRawPointer
+    /// The version of the same key that this one replaced in this memtable.
+    let previousVersion: NodePointer?
     /// The node of the change before this one in the same dataset and memtable.
-    let previousChange: UnsafeMutablePointer<MemtableNode>?
-    let dataset: DatasetID
-    let valueCount: UInt32
-    let replica: UInt32
-    let vector: UInt32
-    let author: UInt32
-    let keyCount: UInt16
-    let kind: EntryKind
-    let height: UInt8
-
-    /// Bytes of a node with its links.
-    static func byteCount(height: Int) -> Int {
-        MemoryLayout<MemtableNode>.stride + height * MemoryLayout<Atomic<UInt>>.stride
-    }
-
-    var key: ByteView { unsafe ByteView(base: keyBase, count: Int(keyCount)) }
-
-    var entry: Entry {
-        Entry(
-            dataset: dataset, kind: kind, key: key,
-            value: unsafe ByteView(base: valueBase, count: Int(valueCount)),
-            syncCount: syncCount, sequence: sequence, replica: replica, vector: vector,
-            author: author, counter: counter, time: time)
-    }
-
-    /// Where this stands to a position: negative, 0 or positive.
-    @inline(__always)
-    func compare(_ position: EntryPosition, prefix wanted: UInt64) -> Int {
-        if dataset != position.dataset { return dataset < position.dataset ? -1 : 1 }
-        if prefix != wanted { return prefix < wanted ? -1 : 1 }
-        let order = key.compare(position.key)
-        if order != 0 { return order }
-        return syncCount == position.syncCount
-            ? 0 : (syncCount > position.syncCount ? -1 : 1)
-    }
+    let previousChange: NodePointer?
+    /// The lower half of the hash of dataset and key.
+    let hash: UInt32
+    /// The place in the order of commits, counted from the memtable's first.
+    let order: UInt32
 }
 
 typealias NodePointer = UnsafeMutablePointer<MemtableNode>
 
-extension UnsafeMutablePointer<MemtableNode> {
-    /// The link of a level. The memory behind each node was made for it by `Memtable`, which
-    /// knows the node's height and asks for no higher level.
-    @inline(__always)
-    private func link(_ level: Int) -> UnsafeMutablePointer<Atomic<UInt>> {
-        unsafe (UnsafeMutableRawPointer(self) + MemoryLayout<MemtableNode>.stride)
-            .assumingMemoryBound(to: Atomic<UInt>.self) + level
+/// The nodes of a memtable in the order in which they came. One writer, any number of readers.
+@safe
+final class NodeStore: @unchecked Sendable {
+    // Unchecked: the writer fills a node, and the place of its chunk, before it publishes a count
+    // that includes it; readers ask only for nodes below a count that they have seen.
+
+    private static let chunkBits = 13
+    private static let chunkCount = 1 << chunkBits
+
+    private let chunks: UnsafeMutablePointer<NodePointer?>
+    private let chunkCountMax: Int
+    @exclusivity(unchecked) private(set) var count = 0
+
+    /// - Parameter countMax: nodes there can ever be; takes a thousandth of a byte each.
+    init(countMax: Int) {
+        chunkCountMax = (countMax >> Self.chunkBits) + 1
+        unsafe chunks = .allocate(capacity: chunkCountMax)
+        unsafe chunks.initialize(repeating: nil, count: chunkCountMax)
     }
 
-    func initializeLinks(_ height: Int) {
-        for level in 0..<height {
-            unsafe link(level).initialize(to: Atomic(0))
+    deinit {
+        for index in 0..<chunkCountMax {
+            unsafe chunks[index]?.deallocate()
         }
+        unsafe chunks.deallocate()
     }
 
-    /// Acquiring: whoever sees the next node sees all of it.
+    /// For readers: the index must be below a published count.
     @inline(__always)
-    func next(_ level: Int) -> NodePointer? {
-        unsafe NodePointer(bitPattern: link(level).pointee.load(ordering: .acquiring))
+    subscript(index: Int) -> NodePointer {
+        unsafe chunks[index >> Self.chunkBits]! + (index & (Self.chunkCount - 1))
     }
 
+    /// For the writer.
     @inline(__always)
-    func setNext(_ level: Int, _ node: NodePointer?) {
-        unsafe link(level).pointee.store(UInt(bitPattern: node), ordering: .releasing)
+    func append(_ node: MemtableNode) -> NodePointer {
+        let index = unsafe count
+        if index & (Self.chunkCount - 1) == 0 {
+            precondition(
+                index >> Self.chunkBits < chunkCountMax, "more entries than a log can hold")
+            unsafe chunks[index >> Self.chunkBits] = .allocate(capacity: Self.chunkCount)
+        }
+        let place = unsafe self[index]
+        unsafe place.initialize(to: node)
+        unsafe count = index + 1
+        return unsafe place
     }
 }

@@ -5,11 +5,18 @@ final class Block: @unchecked Sendable {
     // Unchecked: the memory is filled before `init` returns and only read afterwards.
     private let memory: UnsafeMutableRawBufferPointer
 
+    /// Readable behind the bytes: an entry's stamp is decoded without a bound.
+    static let slackBytes = 64
+
     /// - Parameter fill: writes all of the memory; what it throws is thrown on.
     init(
         count: Int, fill: (UnsafeMutableRawBufferPointer) throws(StoreError) -> Void
     ) throws(StoreError) {
-        unsafe memory = .allocate(byteCount: count, alignment: 16)
+        let whole = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: count + Self.slackBytes, alignment: 16)
+        unsafe UnsafeMutableRawBufferPointer(rebasing: whole[count...])
+            .initializeMemory(as: UInt8.self, repeating: 0)
+        unsafe memory = UnsafeMutableRawBufferPointer(rebasing: whole[..<count])
         // If it throws, the object is complete already and `deinit` gives the memory back.
         try unsafe fill(memory)
     }

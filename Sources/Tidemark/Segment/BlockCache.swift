@@ -1,102 +1,148 @@
 internal import Synchronization
 
-/// Checked blocks of sealed segments, kept up to a number of bytes. When full, the blocks that
-/// were not used since the hand last passed are let go (the CLOCK rule: Corbató, 1968).
-final class BlockCache: Sendable {
-    private struct Place: Hashable {
-        let segment: UInt64
-        let block: Int
+/// Decompressed blocks for readers of single records: frames of one size in one piece of memory,
+/// as many as fit into the bytes that the user allows.
+///
+/// A reader takes no lock: it adds a pin to the frame's state, and if the state shows the block it
+/// looks for, the frame stays until it takes the pin away again. Whoever needs a frame takes one
+/// that nobody has pinned or used since the hand last passed (CLOCK: Corbató, "A paging experiment
+/// with the Multics system", 1968). Blocks that are larger than a frame are not kept.
+@safe
+final class BlockCache: @unchecked Sendable {
+    // Unchecked: a frame's memory and length are written only by whoever made its state busy, and
+    // read only under a pin of a state that is not.
+
+    /// The state of a frame: which block it holds, from the 16th bit; who uses it, below.
+    private enum State {
+        static let pin: UInt64 = 1
+        static let pinsMask: UInt64 = 1 << 14 - 1
+        static let wasUsed: UInt64 = 1 << 14
+        static let isBusy: UInt64 = 1 << 15
+        static let ownerShift: UInt64 = 16
     }
 
-    private struct Slot {
-        let place: Place
-        let view: DataBlockView
-        var wasUsed: Bool
+    private struct Frame: ~Copyable {
+        let state = Atomic<UInt64>(0)
+        var rawCount = 0
     }
 
-    private struct Shard {
-        var slots: [Slot?] = []
-        var free: [Int] = []
-        var places: [Place: Int] = [:]
-        var bytes = 0
-        var hand = 0
+    static let frameBytes = DataBlock.bytesMax + Block.slackBytes
+
+    /// A frame that a reader has pinned.
+    @safe
+    struct Pinned {
+        fileprivate let frame: Int
+        let base: UnsafeRawPointer
+        let rawCount: Int
     }
 
-    /// More shards than cores, so that readers seldom meet.
-    private static let shardCount = 16
-    private let shards: [ShardBox]
-    private let bytesMaxPerShard: Int
+    private let frameCount: Int
+    private let frames: UnsafeMutablePointer<Frame>
+    private let memory: UnsafeMutableRawPointer
+    private let hand = Mutex(0)
+    private let serials = Atomic<UInt64>(1)
 
-    private final class ShardBox: Sendable {
-        let shard = Mutex(Shard())
-    }
-
+    /// - Parameter bytesMax: of memory; none is touched before it is needed.
     init(bytesMax: Int) {
-        shards = (0..<Self.shardCount).map { _ in ShardBox() }
-        bytesMaxPerShard = bytesMax / Self.shardCount
-    }
-
-    func view(segment: UInt64, block: Int) -> DataBlockView? {
-        let place = Place(segment: segment, block: block)
-        return box(of: place).shard.withLock { shard in
-            guard let index = shard.places[place] else { return nil }
-            shard.slots[index]!.wasUsed = true
-            return shard.slots[index]!.view
+        frameCount = min(bytesMax / Self.frameBytes, Int(Int32.max) - 1)
+        unsafe frames = .allocate(capacity: max(1, frameCount))
+        for index in 0..<frameCount {
+            unsafe (frames + index).initialize(to: Frame())
         }
+        unsafe memory = .allocate(byteCount: max(1, frameCount * Self.frameBytes), alignment: 64)
     }
 
-    func insert(_ view: DataBlockView, segment: UInt64, block: Int) {
-        let place = Place(segment: segment, block: block)
-        guard view.block.count <= bytesMaxPerShard else { return }
-        box(of: place).shard.withLock { shard in
-            guard shard.places[place] == nil else { return }
-            while shard.bytes + view.block.count > bytesMaxPerShard {
-                evict(from: &shard)
-            }
-            let index = shard.free.popLast() ?? shard.slots.count
-            if index == shard.slots.count { shard.slots.append(nil) }
-            shard.slots[index] = Slot(place: place, view: view, wasUsed: false)
-            shard.places[place] = index
-            shard.bytes += view.block.count
+    deinit {
+        unsafe frames.deallocate()
+        unsafe memory.deallocate()
+    }
+
+    /// A number that no other segment of this cache has.
+    func takeSerial() -> UInt64 {
+        serials.wrappingAdd(1, ordering: .relaxed).oldValue
+    }
+
+    /// What stands for a block in the state of a frame; never 0.
+    @inline(__always)
+    static func owner(serial: UInt64, block: Int) -> UInt64 {
+        (serial << 20 | UInt64(block)) << State.ownerShift
+    }
+
+    /// The frame that holds the block, pinned; nil if there is none.
+    ///
+    /// - Parameter slot: where the segment notes the block's frame, plus one; a hint.
+    @inline(__always)
+    func pin(_ owner: UInt64, slot: UnsafeMutablePointer<Atomic<UInt32>>) -> Pinned? {
+        let noted = unsafe slot.pointee.load(ordering: .relaxed)
+        guard noted != 0 else { return nil }
+        let index = Int(noted) - 1
+        let frame = unsafe frames + index
+        let state = unsafe frame.pointee.state.wrappingAdd(
+            State.pin, ordering: .acquiringAndReleasing
+        ).oldValue
+        guard state & ~(State.pinsMask | State.wasUsed) == owner else {
+            unsafe frame.pointee.state.wrappingSubtract(State.pin, ordering: .releasing)
+            return nil
         }
+        if state & State.wasUsed == 0 {
+            unsafe frame.pointee.state.bitwiseOr(State.wasUsed, ordering: .relaxed)
+        }
+        return unsafe Pinned(
+            frame: index, base: memory + index * Self.frameBytes,
+            rawCount: frame.pointee.rawCount)
     }
 
-    /// Lets go of the blocks of a segment that is no longer part of the store.
-    func removeAll(of segment: UInt64) {
-        for box in shards {
-            box.shard.withLock { shard in
-                for (index, slot) in shard.slots.enumerated() {
-                    if let slot, slot.place.segment == segment {
-                        remove(slot, at: index, from: &shard)
-                    }
+    @inline(__always)
+    func unpin(_ pinned: Pinned) {
+        unsafe (frames + pinned.frame).pointee.state.wrappingSubtract(
+            State.pin, ordering: .releasing)
+    }
+
+    /// Fills a free frame with a block and pins it; nil if none can be had just now.
+    ///
+    /// - Parameter fill: writes the block; what it throws is thrown on.
+    func fill(
+        _ owner: UInt64, slot: UnsafeMutablePointer<Atomic<UInt32>>, rawCount: Int,
+        _ fill: (UnsafeMutableRawBufferPointer) throws(StoreError) -> Void
+    ) throws(StoreError) -> Pinned? {
+        guard rawCount <= DataBlock.bytesMax, let index = takeFrame() else { return nil }
+        let frame = unsafe frames + index
+        let base = unsafe memory + index * Self.frameBytes
+        do {
+            try unsafe fill(UnsafeMutableRawBufferPointer(start: base, count: rawCount))
+        } catch {
+            unsafe frame.pointee.state.wrappingSubtract(State.isBusy, ordering: .releasing)
+            throw error
+        }
+        unsafe frame.pointee.rawCount = rawCount
+        // Others may have added a pin for a moment, and take it away again: so the state is
+        // changed by a difference and never set.
+        unsafe frame.pointee.state.wrappingAdd(
+            owner &- State.isBusy &+ State.pin, ordering: .releasing)
+        unsafe slot.pointee.store(UInt32(index + 1), ordering: .relaxed)
+        return unsafe Pinned(frame: index, base: base, rawCount: rawCount)
+    }
+
+    /// A frame of nobody's, busy. nil if two rounds of the hand found none.
+    private func takeFrame() -> Int? {
+        guard frameCount > 0 else { return nil }
+        return hand.withLock { hand in
+            for _ in 0..<(2 * frameCount) {
+                hand = hand + 1 < frameCount ? hand + 1 : 0
+                let frame = unsafe frames + hand
+                let state = unsafe frame.pointee.state.load(ordering: .relaxed)
+                if state & (State.pinsMask | State.isBusy) != 0 { continue }
+                if state & State.wasUsed != 0 {
+                    unsafe frame.pointee.state.bitwiseAnd(~State.wasUsed, ordering: .relaxed)
+                    continue
+                }
+                if unsafe frame.pointee.state.compareExchange(
+                    expected: state, desired: State.isBusy, ordering: .acquiringAndReleasing
+                ).exchanged {
+                    return hand
                 }
             }
+            return nil
         }
-    }
-
-    /// The shard holds at least one block, or it would not have to give room.
-    private func evict(from shard: inout Shard) {
-        while true {
-            shard.hand = shard.hand + 1 < shard.slots.count ? shard.hand + 1 : 0
-            guard let slot = shard.slots[shard.hand] else { continue }
-            if slot.wasUsed {
-                shard.slots[shard.hand]!.wasUsed = false
-            } else {
-                remove(slot, at: shard.hand, from: &shard)
-                return
-            }
-        }
-    }
-
-    private func remove(_ slot: Slot, at index: Int, from shard: inout Shard) {
-        shard.slots[index] = nil
-        shard.free.append(index)
-        shard.places[slot.place] = nil
-        shard.bytes -= slot.view.block.count
-    }
-
-    private func box(of place: Place) -> ShardBox {
-        let hash = place.segment &* 31 &+ UInt64(place.block)
-        return shards[Int(hash % UInt64(Self.shardCount))]
     }
 }

@@ -19,11 +19,12 @@ struct BlockHeader {
         case endOfLog = 2
         case data = 16
         case changes = 17
-        case filter = 18
-        case tables = 19
-        case dataIndex = 20
-        case changeIndex = 21
-        case datasets = 22
+        case tables = 18
+        case datasets = 19
+        case collected = 20
+        case directory = 21
+        case changeDirectory = 22
+        case indexChecksums = 23
         case manifest = 32
     }
 

@@ -1,118 +1,97 @@
-/// The entries of a block of kind `data` (and, with keys alone, `dataIndex`): sorted, each whole,
-/// with the offsets of all of them behind, so that a binary search needs no decoding on the way.
+/// A block of kind `data`: entries in their order, and where each begins, so that a binary search
+/// needs no decoding on the way.
 ///
-///     entries, one after the other:
-///         varint dataset, varint key length, key, varint sync count, byte kind,
-///         varint replica, varint counter, 8 bytes time, varint vector, varint author,
-///         put only: varint value length, value
-///     4 bytes each: offset of each entry
-///     4 bytes: number of entries
+///     8 bytes: milliseconds from which the times of the entries count
+///     entries, one after the other, see ``EntryLayout``
+///     2 bytes each: offset of each entry in the block
+///     2 bytes: number of entries
+///
+/// A block has at most ``bytesMax`` bytes unless it holds one entry alone.
 enum DataBlock {
-    /// Appends an entry with the numbers of the segment's own tables.
-    static func append(_ entry: Entry, to writer: inout ByteWriter) {
-        writer.append(varint: UInt64(entry.dataset))
-        writer.append(counted: entry.key)
-        writer.append(varint: entry.syncCount)
-        writer.append(byte: entry.kind.rawValue)
-        writer.append(varint: UInt64(entry.replica))
-        writer.append(varint: entry.counter)
-        writer.append(fixed64: entry.time)
-        writer.append(varint: UInt64(entry.vector))
-        writer.append(varint: UInt64(entry.author))
-        if entry.kind == .put {
-            writer.append(counted: entry.value)
-        }
-    }
-
-    /// Ends a block: the offsets and their number.
-    static func finish(_ writer: inout ByteWriter, offsets: [UInt32]) {
-        for offset in offsets {
-            writer.append(fixed32: offset)
-        }
-        writer.append(fixed32: UInt32(offsets.count))
-    }
-
-    /// Decodes one entry, checking every field that can be checked alone.
-    static func decode(_ reader: inout ByteReader) throws(Malformed) -> Entry {
-        let dataset = try reader.varint32()
-        let key = try reader.countedView(max: Limits.keyBytesMax)
-        let syncCount = try reader.varint()
-        guard let kind = EntryKind(rawValue: try reader.byte()) else {
-            throw Malformed("an entry has an unknown kind")
-        }
-        let stamp = try reader.stamp()
-        let value =
-            kind == .put ? try reader.countedView(max: Limits.valueBytesMax) : ByteView.empty
-        return Entry(
-            dataset: dataset, kind: kind, key: key, value: value, syncCount: syncCount,
-            sequence: 0, replica: stamp.replica, vector: stamp.vector, author: stamp.author,
-            counter: stamp.counter, time: stamp.time)
-    }
+    /// Before compression. Larger blocks compress better and cost more to read one record from.
+    static let bytesMax = 4_096
+    static let entriesOffset = 8
 }
 
-/// A block of entries that has been checked to the last field, so that reading it cannot fail.
+/// The entries of a block, without owning its memory.
+@safe
 struct DataBlockView {
-    let block: Block
+    private let base: UnsafeRawPointer
+    private let entriesEnd: UnsafeRawPointer
     let count: Int
-    private let entriesEnd: Int
 
-    /// Checks the whole block: offsets rising and dense, every entry decodable and in its order,
-    /// every number known to the tables. O(bytes), once for each time a block is loaded.
-    ///
-    /// - Parameter isIndex: an index may be empty; a data block never is.
-    init(
-        checking block: Block, tables: VersionTables, isIndex: Bool = false
-    ) throws(Malformed) {
-        let bytes = block.bytes
-        guard bytes.count >= 4 else { throw Malformed("a block of entries is too short") }
-        var tail = ByteReader(unsafe ByteView(base: bytes.base + (bytes.count - 4), count: 4))
-        let count = Int(try tail.fixed32())
-        guard count > 0 || isIndex, count <= (bytes.count - 4) / 5 else {
-            throw Malformed("a block has an impossible number of entries")
-        }
-        self.block = block
+    /// Looks at the number of entries alone; nil if it is impossible.
+    @inline(__always)
+    init?(base: UnsafeRawPointer, rawCount: Int) {
+        guard rawCount >= DataBlock.entriesOffset + 4 else { return nil }
+        let count = unsafe Int(
+            UInt16(littleEndian: (base + (rawCount - 2)).loadUnaligned(as: UInt16.self)))
+        let entriesEnd = rawCount - 2 - 2 * count
+        guard count > 0, entriesEnd > DataBlock.entriesOffset else { return nil }
+        unsafe self.base = base
         self.count = count
-        entriesEnd = bytes.count - 4 - 4 * count
-        guard entriesEnd > 0 || count == 0 else {
-            throw Malformed("a block has no room for its entries")
-        }
-        let limits = tables.counts
-        var reader = ByteReader(unsafe ByteView(base: bytes.base, count: entriesEnd))
+        unsafe self.entriesEnd = base + entriesEnd
+    }
+
+    /// Checks the whole block: offsets dense, every entry decodable and in its order. O(bytes).
+    func check(originCount: Int) throws(Malformed) {
+        var place = unsafe base + DataBlock.entriesOffset
         var previous: Entry?
-        for index in 0..<count {
-            guard reader.offset == offset(of: index) else {
+        for slot in 0..<count {
+            guard unsafe base + offset(of: slot) == place else {
                 throw Malformed("the offset of an entry is wrong")
             }
-            let entry = try DataBlock.decode(&reader)
-            guard Int(entry.replica) < limits.replicas, Int(entry.vector) < limits.vectors,
-                Int(entry.author) < limits.authors
-            else { throw Malformed("an entry names a replica, vector or author not in the tables") }
-            if let previous, previous.position.compare(entry.position) >= 0 {
-                throw Malformed("the entries of a block are out of order")
+            let (entry, end) = unsafe try EntryLayout.checkedEntry(
+                at: place, end: entriesEnd, timeBase: base, originCount: originCount)
+            if let previous {
+                guard previous.position.compare(entry.position) < 0 else {
+                    throw Malformed("the entries of a block are out of order")
+                }
+                let isSameKey =
+                    previous.dataset == entry.dataset && previous.key.equals(entry.key)
+                guard isSameKey == entry.isSuperseded else {
+                    throw Malformed("an entry says wrongly whether it is superseded")
+                }
             }
             previous = entry
+            unsafe place = end
         }
-        guard reader.isAtEnd else { throw Malformed("a block has bytes between its parts") }
+        guard unsafe place == entriesEnd else {
+            throw Malformed("a block has bytes between its parts")
+        }
     }
 
-    private func offset(of index: Int) -> Int {
-        Int(
-            unsafe UInt32(
-                littleEndian: block.bytes.base.loadUnaligned(
-                    fromByteOffset: entriesEnd + 4 * index, as: UInt32.self)))
+    @inline(__always)
+    private func offset(of slot: Int) -> Int {
+        unsafe Int(
+            UInt16(littleEndian: (entriesEnd + 2 * slot).loadUnaligned(as: UInt16.self)))
     }
 
-    /// O(1). The index must be below `count`.
-    func entry(at index: Int) -> Entry {
-        precondition(index >= 0 && index < count, "an entry beyond the end of its block")
-        let start = offset(of: index)
-        var reader = ByteReader(
-            unsafe ByteView(base: block.bytes.base + start, count: entriesEnd - start))
-        do {
-            return try DataBlock.decode(&reader)
-        } catch {
-            preconditionFailure("a block changed after it was checked: \(error.what)")
+    /// O(1). nil if the block has changed since it was checked.
+    @inline(__always)
+    func entry(at slot: Int) -> Entry? {
+        precondition(slot >= 0 && slot < count, "an entry beyond the end of its block")
+        return entry(atOffset: offset(of: slot))
+    }
+
+    /// O(1). nil if none can begin there.
+    @inline(__always)
+    func entry(atOffset offset: Int) -> Entry? {
+        guard offset >= DataBlock.entriesOffset, unsafe offset < entriesEnd - base else {
+            return nil
         }
+        return unsafe EntryLayout.entry(at: base + offset, end: entriesEnd, timeBase: base)
+    }
+
+    /// The slot of the entry that begins at an offset; nil if none does. O(log n).
+    func slot(ofOffset wanted: Int) -> Int? {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if offset(of: middle) < wanted { low = middle + 1 } else { high = middle }
+        }
+        return low < count && offset(of: low) == wanted ? low : nil
     }
 
     /// The first entry at or after the position; `count` if there is none. O(log n).
@@ -121,26 +100,39 @@ struct DataBlockView {
         var high = count
         while low < high {
             let middle = (low + high) / 2
-            if self.position(at: middle).compare(position) < 0 {
-                low = middle + 1
-            } else {
+            guard let entry = entry(at: middle), isBefore(entry, position) else {
                 high = middle
+                continue
             }
+            low = middle + 1
         }
         return low
     }
 
-    /// Dataset, key and sync count stand first in an entry: the rest is not decoded.
-    private func position(at index: Int) -> EntryPosition {
-        let start = offset(of: index)
-        var reader = ByteReader(
-            unsafe ByteView(base: block.bytes.base + start, count: entriesEnd - start))
-        do {
-            return EntryPosition(
-                dataset: try reader.varint32(),
-                key: try reader.countedView(), syncCount: try reader.varint())
-        } catch {
-            preconditionFailure("a block changed after it was checked: \(error.what)")
-        }
+    @inline(__always)
+    private func isBefore(_ entry: Entry, _ position: EntryPosition) -> Bool {
+        if entry.dataset != position.dataset { return entry.dataset < position.dataset }
+        let order = entry.key.compare(position.key)
+        return order != 0 ? order < 0 : entry.syncCount > position.syncCount
     }
+}
+
+/// Where an entry lies in its segment: the number of the data block and the offset in it.
+struct EntryPlace: Equatable {
+    static let offsetBits: UInt32 = 12
+    /// Blocks of a segment, of whose number the upper bits must hold any.
+    static let blockCountMax = 1 << 20
+
+    let rawValue: UInt32
+
+    init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    init(block: Int, offset: Int) {
+        rawValue = UInt32(block) << Self.offsetBits | UInt32(offset)
+    }
+
+    var block: Int { Int(rawValue >> Self.offsetBits) }
+    var offset: Int { Int(rawValue & (1 << Self.offsetBits - 1)) }
 }

@@ -1,4 +1,4 @@
-/// What one entry of the store does to its key. The numbers are stored.
+/// What one entry of the store does to its key. The numbers go into digests, which replicas compare.
 enum EntryKind: UInt8 {
     case put = 1
     case delete = 2
@@ -35,37 +35,229 @@ struct EntryPosition {
     }
 }
 
-/// One version of one record as it lies in a memtable or a sealed segment. Borrowed: good as long
-/// as the cursor that gave it stands where it stood, or the block or mapping is held.
-struct Entry {
-    var dataset: DatasetID
-    var kind: EntryKind
-    var key: ByteView
-    var value: ByteView
+/// What an entry says of its version, in the numbers of its segment.
+struct Stamp {
     var syncCount: UInt64
-    /// The place in the order of all commits of the store; 0 in sealed segments, where whoever
-    /// holds the segment may see all of it.
-    var sequence: UInt64
-    /// Numbers in the ``VersionTables`` of the source.
-    var replica: UInt32
-    var vector: UInt32
-    var author: UInt32
+    /// A number in the ``VersionTables`` of the segment.
+    var origin: UInt32
     var counter: UInt64
     var time: UInt64
+}
+
+/// One version of one record where it lies: in the log that a memtable indexes, or in a block of
+/// a sealed segment. Borrowed: good as long as the cursor that gave it stands where it stood, or
+/// the block or mapping is held.
+///
+/// Key and value are found at once; the stamp, which most readers never ask for, is decoded on
+/// demand.
+@safe
+struct Entry {
+    let dataset: DatasetID
+    let kind: EntryKind
+    /// Whether the entry before this one in its block is a newer version of the same key.
+    let isSuperseded: Bool
+    let key: ByteView
+    let value: ByteView
+    /// The place in the order of all commits of the store; 0 in sealed segments, where whoever
+    /// holds the segment may see all of it.
+    let sequence: UInt64
+    fileprivate let stampStart: UnsafeRawPointer
+    /// Where the milliseconds lie that the time is counted from.
+    fileprivate let timeBase: UnsafeRawPointer
+
+    /// O(1), a varint to decode.
+    var syncCount: UInt64 {
+        var place = unsafe stampStart
+        return unsafe EntryLayout.varint(&place)
+    }
+
+    var stamp: Stamp { unsafe decodeStamp().stamp }
+
+    /// The first byte behind the entry.
+    var end: UnsafeRawPointer { unsafe decodeStamp().end }
 
     var position: EntryPosition {
         EntryPosition(dataset: dataset, key: key, syncCount: syncCount)
     }
+
+    /// Before the newest version of the entry's key.
+    var keyPosition: EntryPosition { EntryPosition(before: key, in: dataset) }
+
+    private func decodeStamp() -> (stamp: Stamp, end: UnsafeRawPointer) {
+        var place = unsafe stampStart
+        let syncCount = unsafe EntryLayout.varint(&place)
+        let origin = unsafe UInt32(truncatingIfNeeded: EntryLayout.varint(&place))
+        let counter = unsafe syncCount &+ EntryLayout.unzigzag(EntryLayout.varint(&place))
+        let base = unsafe UInt64(littleEndian: timeBase.loadUnaligned(as: UInt64.self)) << 16
+        let time = unsafe base &+ EntryLayout.unzigzag(EntryLayout.varint(&place))
+        return unsafe (
+            Stamp(syncCount: syncCount, origin: origin, counter: counter, time: time), place
+        )
+    }
 }
 
-extension ByteReader {
-    /// What an entry says of its version, in the log and in data blocks alike.
-    mutating func stamp() throws(Malformed) -> (
-        replica: UInt32, counter: UInt64, time: UInt64, vector: UInt32, author: UInt32
-    ) {
-        (
-            replica: try varint32(), counter: try varint(), time: try fixed64(),
-            vector: try varint32(), author: try varint32()
-        )
+/// How an entry lies in logs and in data blocks alike:
+///
+///     varint  dataset
+///     varint  2 x length of the key, + 1 if the entry before is a newer version of the same key
+///     varint  0: the record is deleted; 1: reserved; n + 2: a value of n bytes
+///             key, value
+///     varint  sync count
+///     varint  origin
+///     varint  counter - sync count, zigzag
+///     varint  time - base, zigzag; the base is that of the block or log, in milliseconds
+///
+/// What a reader of a value needs stands in front. A write of the store's own has its counter
+/// equal to its sync count, so long as nothing came from others.
+@safe
+enum EntryLayout {
+    /// No entry's stamp reaches further than this behind its value: four varints. Whoever holds
+    /// entries keeps as much readable memory behind the last of them, so that the stamp of a
+    /// block that changed under us is nonsense at worst and never a read outside.
+    static let stampBytesMax = 40
+    /// Three varints.
+    static let headBytesMax = 15
+
+    /// Upper bound of what an entry takes.
+    static func byteCountMax(key: Int, value: Int) -> Int {
+        key + value + headBytesMax + stampBytesMax
+    }
+
+    @inline(__always)
+    static func zigzag(_ difference: UInt64) -> UInt64 {
+        let signed = Int64(bitPattern: difference)
+        return UInt64(bitPattern: (signed << 1) ^ (signed >> 63))
+    }
+
+    @inline(__always)
+    static func unzigzag(_ number: UInt64) -> UInt64 {
+        (number >> 1) ^ (0 &- (number & 1))
+    }
+
+    /// A varint of at most ten bytes, without a bound.
+    @inline(__always)
+    static func varint(_ place: inout UnsafeRawPointer) -> UInt64 {
+        let first = unsafe place.load(as: UInt8.self)
+        unsafe place += 1
+        if first < 0x80 { return UInt64(first) }
+        var number = UInt64(first & 0x7F)
+        var shift: UInt64 = 7
+        while shift < 70 {
+            let next = unsafe place.load(as: UInt8.self)
+            unsafe place += 1
+            number |= UInt64(next & 0x7F) << shift
+            if next < 0x80 { break }
+            shift += 7
+        }
+        return number
+    }
+
+    /// The entry that begins at `start`; nil if head, key and value do not end at `end` or before.
+    @inline(__always)
+    static func entry(
+        at start: UnsafeRawPointer, end: UnsafeRawPointer, timeBase: UnsafeRawPointer,
+        sequence: UInt64 = 0
+    ) -> Entry? {
+        let room = unsafe end - start
+        guard room >= 4 else { return nil }
+        let head = unsafe UInt32(littleEndian: start.loadUnaligned(as: UInt32.self))
+        let dataset: UInt64
+        let keyMark: UInt64
+        let valueMark: UInt64
+        var place = unsafe start
+        if head & 0x80_8080 == 0 {
+            dataset = UInt64(head & 0x7F)
+            keyMark = UInt64(head >> 8 & 0x7F)
+            valueMark = UInt64(head >> 16 & 0x7F)
+            unsafe place += 3
+        } else {
+            let isNearEnd = room < headBytesMax + stampBytesMax
+            if isNearEnd, unsafe !isWhole(start, room) { return nil }
+            dataset = unsafe varint(&place)
+            keyMark = unsafe varint(&place)
+            valueMark = unsafe varint(&place)
+        }
+        let keyCount = keyMark >> 1
+        let valueCount = valueMark >= 2 ? valueMark - 2 : 0
+        guard dataset <= UInt64(UInt32.max), keyCount <= UInt64(Limits.keyBytesMax),
+            valueCount <= UInt64(Limits.valueBytesMax), valueMark != 1,
+            unsafe place + Int(keyCount + valueCount) <= end
+        else { return nil }
+        let key = unsafe ByteView(base: place, count: Int(keyCount))
+        let value = unsafe ByteView(base: place + Int(keyCount), count: Int(valueCount))
+        return unsafe Entry(
+            dataset: DatasetID(truncatingIfNeeded: dataset),
+            kind: valueMark == 0 ? .delete : .put, isSuperseded: keyMark & 1 == 1, key: key,
+            value: value, sequence: sequence, stampStart: value.base + value.count,
+            timeBase: timeBase)
+    }
+
+    /// Whether three varints end within the room: asked only near the end of a block.
+    private static func isWhole(_ start: UnsafeRawPointer, _ room: Int) -> Bool {
+        var reader = ByteReader(unsafe ByteView(base: start, count: room))
+        do {
+            for _ in 0..<3 { _ = try reader.varint() }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// The same with every field checked that can be checked alone, for bytes that were never
+    /// looked at: also says where the entry ends.
+    static func checkedEntry(
+        at start: UnsafeRawPointer, end: UnsafeRawPointer, timeBase: UnsafeRawPointer,
+        originCount: Int
+    ) throws(Malformed) -> (entry: Entry, end: UnsafeRawPointer) {
+        guard unsafe start < end, let entry = unsafe entry(at: start, end: end, timeBase: timeBase)
+        else { throw Malformed("an entry is cut short or has an impossible length") }
+        let rest = unsafe ByteView(base: entry.stampStart, count: end - entry.stampStart)
+        var reader = ByteReader(rest)
+        _ = try reader.varint()
+        let origin = try reader.varint32()
+        _ = try reader.varint()
+        _ = try reader.varint()
+        guard Int(origin) < originCount else {
+            throw Malformed("an entry names an origin that is not in the tables")
+        }
+        return unsafe (entry, rest.base + reader.offset)
+    }
+
+    // MARK: - Writing
+
+    /// Writes an entry, for which there must be ``byteCountMax(key:value:)`` bytes of room.
+    /// Returns where it ends.
+    @inline(__always)
+    static func write(
+        to start: UnsafeMutableRawPointer, dataset: DatasetID, kind: EntryKind,
+        isSuperseded: Bool, key: ByteView, value: ByteView, stamp: Stamp, timeBase: UInt64
+    ) -> UnsafeMutableRawPointer {
+        var place = unsafe start
+        unsafe put(UInt64(dataset), &place)
+        unsafe put(UInt64(key.count) << 1 | (isSuperseded ? 1 : 0), &place)
+        unsafe put(kind == .put ? UInt64(value.count) + 2 : 0, &place)
+        unsafe place.copyMemory(from: key.base, byteCount: key.count)
+        unsafe place += key.count
+        if kind == .put {
+            unsafe place.copyMemory(from: value.base, byteCount: value.count)
+            unsafe place += value.count
+        }
+        unsafe put(stamp.syncCount, &place)
+        unsafe put(UInt64(stamp.origin), &place)
+        unsafe put(zigzag(stamp.counter &- stamp.syncCount), &place)
+        unsafe put(zigzag(stamp.time &- timeBase << 16), &place)
+        return unsafe place
+    }
+
+    @inline(__always)
+    private static func put(_ number: UInt64, _ place: inout UnsafeMutableRawPointer) {
+        var rest = number
+        while rest >= 0x80 {
+            unsafe place.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, as: UInt8.self)
+            unsafe place += 1
+            rest >>= 7
+        }
+        unsafe place.storeBytes(of: UInt8(truncatingIfNeeded: rest), as: UInt8.self)
+        unsafe place += 1
     }
 }

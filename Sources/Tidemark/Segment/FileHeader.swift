@@ -7,11 +7,13 @@
 ///     16      8      segment number; 0 for the manifest
 ///     24      8      milliseconds since 1970 when the file was made
 ///     32      8      log: the number of the log before it, 0 if it is the first; else 0
-///     40      8      log: bytes of the file, else 0
+///     40      8      log: bytes that it may come to have, else 0
 ///     48      8      tag: drawn when the store was made, the same in all of its files
 ///     56      8      XXH3-64 of the 56 bytes before
 struct FileHeader {
     static let byteCount = 64
+    static let madeAtOffset = 24
+    static let capacityOffset = 40
     static let magic: [UInt8] = Array("TIDEMARK".utf8)
     static let formatVersion: UInt32 = 1
 

@@ -1,67 +1,125 @@
+/// Memory that a cursor decompresses one block after the other into.
+@safe
+final class BlockBuffer {
+    private var memory: UnsafeMutableRawBufferPointer
+
+    init() {
+        unsafe memory = .allocate(
+            byteCount: DataBlock.bytesMax + Block.slackBytes, alignment: 16)
+    }
+
+    deinit {
+        unsafe memory.deallocate()
+    }
+
+    /// Uninitialised; what was there before is gone.
+    func room(_ byteCount: Int) -> UnsafeMutableRawBufferPointer {
+        if unsafe memory.count < byteCount + Block.slackBytes {
+            unsafe memory.deallocate()
+            unsafe memory = .allocate(byteCount: byteCount + Block.slackBytes, alignment: 16)
+        }
+        return unsafe UnsafeMutableRawBufferPointer(rebasing: memory[..<byteCount])
+    }
+}
+
 /// Walks over the entries of one sealed segment in their order, either way.
+///
+/// Compressed blocks go into the cursor's own memory, not through the cache: a walk over
+/// everything does not drive out what single reads need.
 struct SegmentCursor {
-    let segment: SealedSegment
-    let parts: SealedSegment.Parts
-    /// Whether blocks go through the cache: not for readers that pass once over everything.
-    private let isCaching: Bool
-    private var block: DataBlockView?
-    private var blockNumber = 0
+    let parts: SegmentParts
+    private let segment: SealedSegment
+    private let buffer = BlockBuffer()
+    private var view: DataBlockView?
+    private var block = 0
     private var slot = 0
-
-    init(_ segment: SealedSegment, isCaching: Bool) throws(StoreError) {
-        self.segment = segment
-        self.isCaching = isCaching
-        parts = try segment.loadedParts()
-    }
-
-    var tables: VersionTables { parts.tables }
-
     /// nil when the cursor has left the segment at either end. Valid until the cursor moves.
-    var entry: Entry? {
-        guard let block, slot >= 0, slot < block.count else { return nil }
-        return block.entry(at: slot)
+    private(set) var entry: Entry?
+
+    init(_ segment: SealedSegment) throws(StoreError) {
+        self.segment = segment
+        parts = try segment.parts()
     }
 
-    /// To the first entry at or after the position.
+    /// To the first entry at or after the position. O(log n); O(1) for a key that is there.
     mutating func seek(to position: EntryPosition) throws(StoreError) {
-        try load(parts.blockIndex(of: position))
-        guard let block else { return }
-        slot = block.lowerBound(position)
-        if slot == block.count { try load(blockNumber + 1) }
+        try load(parts.directory.block(of: position))
+        guard let view else { return }
+        slot = view.lowerBound(position)
+        if slot == view.count { try load(block + 1) } else { try decode() }
     }
 
     /// To the last entry before the position.
     mutating func seek(before position: EntryPosition) throws(StoreError) {
-        try load(parts.blockIndex(of: position))
-        guard let block else { return }
-        slot = block.lowerBound(position)
+        try load(parts.directory.block(of: position))
+        guard let view else { return }
+        slot = view.lowerBound(position)
         try stepBack()
     }
 
+    /// To the last entry of the segment.
+    mutating func seekToEnd() throws(StoreError) {
+        try load(parts.directory.blockCount - 1)
+        guard let view else { return }
+        slot = view.count - 1
+        try decode()
+    }
+
+    @inline(__always)
     mutating func stepForward() throws(StoreError) {
-        guard let block else { return }
+        guard let view else { return }
         slot += 1
-        if slot >= block.count { try load(blockNumber + 1) }
+        if slot < view.count { try decode() } else { try load(block + 1) }
     }
 
     mutating func stepBack() throws(StoreError) {
+        guard view != nil else { return }
         slot -= 1
-        if slot < 0, blockNumber > 0 {
-            try load(blockNumber - 1)
-            slot = (block?.count ?? 0) - 1
+        if slot >= 0 { return try decode() }
+        try load(block - 1)
+        guard let view else { return }
+        slot = view.count - 1
+        try decode()
+    }
+
+    @inline(__always)
+    private mutating func decode() throws(StoreError) {
+        guard let decoded = view?.entry(at: slot) else {
+            throw parts.damaged(
+                "an entry of a block has changed since it was checked",
+                at: parts.directory.offset(of: block))
         }
+        entry = decoded
     }
 
     /// At the first entry of a block; past the end if there is no such block.
     private mutating func load(_ number: Int) throws(StoreError) {
-        blockNumber = number
+        block = number
         slot = 0
-        guard number < parts.handles.count else {
-            block = nil
+        guard number >= 0, number < parts.directory.blockCount else {
+            view = nil
+            entry = nil
             return
         }
-        block =
-            try isCaching
-            ? segment.dataBlock(number, parts) : segment.uncachedDataBlock(number, parts)
+        let found: DataBlockView?
+        if parts.directory.isCompressed(number) {
+            let target = unsafe buffer.room(try parts.rawCount(of: number))
+            try unsafe parts.decompress(number, into: target)
+            found = unsafe DataBlockView(
+                base: UnsafeRawPointer(target.baseAddress!), rawCount: target.count)
+        } else {
+            let data = unsafe try parts.mappedData(number)
+            found = unsafe DataBlockView(base: data.base, rawCount: data.rawCount)
+        }
+        view = found
+        guard found != nil else {
+            throw parts.damaged(
+                "a block has changed since it was checked",
+                at: parts.directory.offset(of: number))
+        }
+        try decode()
     }
+
+    /// Where the current entry's block begins in the file.
+    var blockOffset: UInt64 { parts.directory.offset(of: block) }
 }

@@ -1,4 +1,5 @@
-/// What one segment holds of each dataset, for statistics and for cursors into the past.
+/// What one segment holds of each dataset, for statistics; and up to where it has forgotten
+/// deletions, for those who ask for changes.
 struct SegmentDatasets {
     struct Row: Hashable {
         var dataset: DatasetID
@@ -6,57 +7,74 @@ struct SegmentDatasets {
         var tombstoneCount: UInt64 = 0
         var keyBytes: UInt64 = 0
         var valueBytes: UInt64 = 0
-        /// Tombstones up to this sync count may have been dropped: nobody can be told any more
-        /// what changed since an earlier one.
-        var collectedThrough: UInt64 = 0
     }
 
-    private(set) var rows: [DatasetID: Row] = [:]
+    /// In the order of their datasets.
+    private(set) var rows: [Row] = []
 
     init() {}
 
-    mutating func count(_ entry: Entry) {
-        Self.count(entry, in: &rows[entry.dataset, default: Row(dataset: entry.dataset)])
+    /// Entries must come in their order.
+    @inline(__always)
+    mutating func count(_ dataset: DatasetID, isTombstone: Bool, key: Int, value: Int) {
+        if rows.isEmpty || rows[rows.count - 1].dataset != dataset {
+            rows.append(Row(dataset: dataset))
+        }
+        let last = rows.count - 1
+        rows[last].entryCount += 1
+        rows[last].tombstoneCount += isTombstone ? 1 : 0
+        rows[last].keyBytes += UInt64(key)
+        rows[last].valueBytes += UInt64(value)
     }
 
-    private static func count(_ entry: Entry, in row: inout Row) {
-        row.entryCount += 1
-        row.tombstoneCount += entry.kind == .delete ? 1 : 0
-        row.keyBytes += UInt64(entry.key.count)
-        row.valueBytes += UInt64(entry.value.count)
-    }
-
-    mutating func noteCollected(_ dataset: DatasetID, through syncCount: UInt64) {
-        var row = rows[dataset] ?? Row(dataset: dataset)
-        row.collectedThrough = max(row.collectedThrough, syncCount)
-        rows[dataset] = row
-    }
-
-    /// Rows in the order of their datasets, six varints each.
+    /// The number of rows, then five varints each.
     func encoded() -> [UInt8] {
         var writer = ByteWriter()
         writer.append(varint: rows.count)
-        for row in rows.values.sorted(by: { $0.dataset < $1.dataset }) {
+        for row in rows {
             writer.append(varint: UInt64(row.dataset))
-            for number in [
-                row.entryCount, row.tombstoneCount, row.keyBytes, row.valueBytes,
-                row.collectedThrough,
-            ] {
-                writer.append(varint: number)
-            }
+            writer.append(varint: row.entryCount)
+            writer.append(varint: row.tombstoneCount)
+            writer.append(varint: row.keyBytes)
+            writer.append(varint: row.valueBytes)
         }
         return writer.bytes
     }
 
     init(decoding bytes: ByteView) throws(Malformed) {
         var reader = ByteReader(bytes)
-        for _ in 0..<(try reader.count(eachAtLeast: 6)) {
-            let row = Row(
-                dataset: try reader.varint32(), entryCount: try reader.varint(),
-                tombstoneCount: try reader.varint(), keyBytes: try reader.varint(),
-                valueBytes: try reader.varint(), collectedThrough: try reader.varint())
-            rows[row.dataset] = row
+        for _ in 0..<(try reader.count(eachAtLeast: 5)) {
+            rows.append(
+                Row(
+                    dataset: try reader.varint32(), entryCount: try reader.varint(),
+                    tombstoneCount: try reader.varint(), keyBytes: try reader.varint(),
+                    valueBytes: try reader.varint()))
         }
         guard reader.isAtEnd else { throw Malformed("the table of datasets is too long") }
+    }
+
+    // MARK: - Forgotten deletions
+
+    /// The number of datasets, then two varints each: dataset, and the sync count up to which
+    /// tombstones were dropped, so that nobody can be told any more what changed since an earlier
+    /// one.
+    static func encode(collected: [DatasetID: UInt64]) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.append(varint: collected.count)
+        for (dataset, through) in collected.sorted(by: { $0.key < $1.key }) {
+            writer.append(varint: UInt64(dataset))
+            writer.append(varint: through)
+        }
+        return writer.bytes
+    }
+
+    static func decodeCollected(_ bytes: ByteView) throws(Malformed) -> [DatasetID: UInt64] {
+        var reader = ByteReader(bytes)
+        var collected: [DatasetID: UInt64] = [:]
+        for _ in 0..<(try reader.count(eachAtLeast: 2)) {
+            collected[try reader.varint32()] = try reader.varint()
+        }
+        guard reader.isAtEnd else { throw Malformed("the table of datasets is too long") }
+        return collected
     }
 }

@@ -1,244 +1,309 @@
 /// Writes one sealed segment: entries come in their order, blocks go out as they fill, and the
-/// indexes follow. Memory grows with the number of entries (8 bytes of filter and 24 of change
-/// index each), not with their size.
+/// indexes follow. Takes 28 bytes of memory for each entry until it is finished.
 ///
 /// A crash before `finish` returned leaves a file that no manifest names; opening removes it.
 final class SegmentWriter {
-    /// Where a data block ends, before compression. Larger blocks compress better and cost more
-    /// to read one record from.
-    static let dataBlockBytes = 8 << 10
-    static let changesPerBlock = 1_024
+    /// A segment is full when it has this many entries or bytes before compression, whichever
+    /// comes first: bounds on the memory that its making takes, and on what a place can name.
+    static let entryCountMax = 1 << 20
+    static let rawBytesMax: UInt64 = 1 << 30
 
     let number: UInt64
-    private let compression: Compression
-    private let file: any StorageFile
-    private var offset = UInt64(FileHeader.byteCount)
+    private let output: SegmentOutput
     private var footer: SegmentFooter
     private var tables = VersionTables.Content()
-
-    private var block = ByteWriter()
-    private var blockOffsets: [UInt32] = []
-    /// The position of the block's first entry, whose key lies in `blockFirstKey`.
-    private var blockFirst: (dataset: DatasetID, syncCount: UInt64) = (0, 0)
-    private var blockFirstKey: [UInt8] = []
-    /// Where a block is put together with its header, and the value of a line of the index: kept,
-    /// because a segment has thousands of blocks.
-    private var assembly: [UInt8] = []
-    private var handleValue = ByteWriter()
-    private var index = ByteWriter()
-    private var indexOffsets: [UInt32] = []
-
-    private var hashes: [UInt64] = []
-    private var changes: [ChangePlace] = []
+    private var block = DataBlockBuilder()
+    private var directory = SegmentDirectoryBuilder()
+    private var keys: [(hash: UInt64, place: EntryPlace)] = []
+    private var changes = ChangeIndexBuilder()
     private var datasets = SegmentDatasets()
-    private var translation = TableTranslation()
+    private var collected: [DatasetID: UInt64] = [:]
+    private var translation = OriginTranslation()
 
     init(
         number: UInt64, path: String, tag: UInt64, compression: Compression,
         storage: any Storage
     ) throws(StoreError) {
         self.number = number
-        self.compression = compression
-        file = try storage.openFile(path, .create)
         footer = SegmentFooter(segment: number)
         let header = FileHeader(
             kind: .sealed, segment: number, tag: tag, madeAt: storage.wallClockMilliseconds())
-        try write(header.bytes, at: 0)
+        output = SegmentOutput(
+            try storage.openFile(path, .create), segment: number,
+            isCompressing: compression == .lz4)
+        try output.append(header.bytes)
     }
 
     var entryCount: Int { Int(footer.entryCount) }
 
+    var isFull: Bool {
+        footer.entryCount >= UInt64(Self.entryCountMax) || footer.rawBytes >= Self.rawBytesMax
+            || directory.blockCount >= EntryPlace.blockCountMax - 1
+    }
+
     /// Adds an entry, which must come after all before it.
-    func add(_ entry: Entry, from source: VersionTables) throws(StoreError) {
-        var own = entry
-        translation.translate(&own, from: source, to: &tables)
-        if blockOffsets.isEmpty {
-            blockFirst = (own.dataset, own.syncCount)
-            blockFirstKey.removeAll(keepingCapacity: true)
-            unsafe blockFirstKey.append(contentsOf: own.key.buffer)
+    ///
+    /// - Parameter isSuperseded: whether the entry before it is a newer version of the same key.
+    func add(
+        _ entry: Entry, isSuperseded: Bool, from source: VersionTables
+    ) throws(StoreError) {
+        var stamp = entry.stamp
+        stamp.origin = translation.translate(stamp.origin, from: source, to: &tables)
+        try add(
+            dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded,
+            key: entry.key, value: entry.value, stamp: stamp)
+    }
+
+    /// Adds a record of the store's own.
+    func add(storeRecord key: ByteView, value: ByteView, log: UInt64) throws(StoreError) {
+        let origin = tables.number(of: ReplicaID(high: 0, low: 0), VersionVector(), "")
+        try add(
+            dataset: 0, kind: .put, isSuperseded: false, key: key, value: value,
+            stamp: Stamp(syncCount: log, origin: origin, counter: log, time: 0))
+    }
+
+    private func add(
+        dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, key: ByteView, value: ByteView,
+        stamp: Stamp
+    ) throws(StoreError) {
+        if !block.hasRoom(key: key.count, value: value.count) { try endBlock() }
+        let offset = block.append(
+            dataset: dataset, kind: kind, isSuperseded: isSuperseded, key: key, value: value,
+            stamp: stamp)
+        let place = EntryPlace(block: directory.blockCount, offset: offset)
+        if !isSuperseded { keys.append((KeyHash.of(key, in: dataset), place)) }
+        if dataset != 0 {
+            changes.add(Change(dataset: dataset, syncCount: stamp.syncCount, place: place))
         }
-        if own.dataset != 0 {
-            changes.append(
-                ChangePlace(
-                    dataset: own.dataset, syncCount: own.syncCount,
-                    block: UInt32(footer.dataBlockCount), slot: UInt32(blockOffsets.count)))
-        }
-        blockOffsets.append(UInt32(block.count))
-        DataBlock.append(own, to: &block)
-        hashes.append(KeyFilter.hash(own.key, in: own.dataset))
-        datasets.count(own)
+        datasets.count(
+            dataset, isTombstone: kind == .delete, key: key.count, value: value.count)
         footer.entryCount += 1
-        footer.tombstoneCount += own.kind == .delete ? 1 : 0
-        if block.count >= Self.dataBlockBytes {
-            try endBlock()
-        }
+        footer.tombstoneCount += kind == .delete ? 1 : 0
     }
 
     /// Notes that tombstones of a dataset were dropped from what is written here.
     func noteCollected(_ dataset: DatasetID, through syncCount: UInt64) {
-        datasets.noteCollected(dataset, through: syncCount)
+        collected[dataset] = max(collected[dataset] ?? 0, syncCount)
+    }
+
+    private func endBlock() throws(StoreError) {
+        let bytes = unsafe block.finish()
+        footer.rawBytes += UInt64(bytes.count)
+        let handle = unsafe try output.appendBlock(bytes, .data)
+        footer.storedBytes += handle.endOffset - handle.offset
+        directory.add(
+            block.firstPosition, offset: handle.offset,
+            isCompressed: handle.storedCount < handle.rawCount)
+        block.begin()
     }
 
     /// Writes the indexes and makes the file durable. Returns its size.
     func finish() throws(StoreError) -> UInt64 {
-        if !blockOffsets.isEmpty { try endBlock() }
-        let changeDirectory = try writeChanges()
-        footer.filter = try writeBlock(KeyFilter.build(hashes), .filter, compressing: false)
-        footer.tables = try writeBlock(VersionTables(tables).encoded(), .tables)
-        DataBlock.finish(&index, offsets: indexOffsets)
-        footer.dataIndex = try writeBlock(index.bytes, .dataIndex)
-        footer.changeIndex = try writeBlock(changeDirectory, .changeIndex)
-        footer.datasets = try writeBlock(datasets.encoded(), .datasets)
-        try write(footer.bytes, at: offset)
-        try file.sync()
-        return offset + UInt64(SegmentFooter.byteCount)
-    }
-
-    private func endBlock() throws(StoreError) {
-        DataBlock.finish(&block, offsets: blockOffsets)
-        footer.rawBytes += UInt64(block.count)
-        let handle = try writeBlock(block.bytes, .data)
-        footer.storedBytes += handle.endOffset - handle.offset
-        footer.dataBlockCount += 1
-        addToIndex(handle)
-        block.removeAll()
-        blockOffsets.removeAll(keepingCapacity: true)
-    }
-
-    /// The index is a block of entries like any other: the first position of each data block,
-    /// with the handle as its value.
-    private func addToIndex(_ handle: BlockHandle) {
-        handleValue.removeAll()
-        handleValue.append(fixed64: handle.offset)
-        handleValue.append(fixed32: handle.storedCount)
-        handleValue.append(fixed32: handle.rawCount)
-        indexOffsets.append(UInt32(index.count))
-        let first = blockFirst
-        unsafe blockFirstKey.withUnsafeBytes { key in
-            unsafe handleValue.bytes.withUnsafeBytes { value in
-                DataBlock.append(
-                    Entry(
-                        dataset: first.dataset, kind: .put, key: unsafe ByteView(key),
-                        value: unsafe ByteView(value), syncCount: first.syncCount, sequence: 0,
-                        replica: 0, vector: 0, author: 0, counter: 0, time: 0),
-                    to: &index)
-            }
-        }
+        if !block.isEmpty { try endBlock() }
+        footer.dataBlockCount = UInt64(directory.blockCount)
+        footer.dataEnd = output.offset
+        let changeRows = try writeChanges()
+        try writeHashIndex()
+        let last = block.lastPosition
+        footer.directory = try output.appendBlock(
+            directory.finish(last: last, dataEnd: footer.dataEnd), .directory)
+        footer.changeDirectory = try output.appendBlock(changeRows, .changeDirectory)
+        footer.tables = try output.appendBlock(
+            VersionTables(tables).encoded(), .tables, mayCompress: true)
+        footer.datasets = try output.appendBlock(
+            datasets.encoded(), .datasets, mayCompress: true)
+        footer.collected = try output.appendBlock(
+            SegmentDatasets.encode(collected: collected), .collected, mayCompress: true)
+        return try output.finish(footer.bytes)
     }
 
     private func writeChanges() throws(StoreError) -> [UInt8] {
-        changes.sort()
-        var directory = ByteWriter()
-        var start = 0
-        while start < changes.count {
-            let end = min(start + Self.changesPerBlock, changes.count)
-            let handle = try writeBlock(ChangePlace.encode(changes[start..<end]), .changes)
-            directory.append(fixed32: changes[start].dataset)
-            directory.append(fixed64: changes[start].syncCount)
-            directory.append(fixed64: handle.offset)
-            directory.append(fixed32: handle.storedCount)
-            directory.append(fixed32: handle.rawCount)
-            footer.changeBlockCount += 1
-            start = end
-        }
-        directory.append(fixed32: UInt32(footer.changeBlockCount))
-        return directory.bytes
-    }
-
-    private func writeBlock(
-        _ raw: [UInt8], _ kind: BlockHeader.Kind, compressing: Bool = true
-    ) throws(StoreError) -> BlockHandle {
-        let headerCount = BlockHeader.byteCount
-        if assembly.count < headerCount + raw.count {
-            assembly = [UInt8](repeating: 0, count: headerCount + raw.count)
-        }
-        let isCompressing = compressing && compression == .lz4
-        let number = number
-        let storedCount = unsafe assembly.withUnsafeMutableBytes { assembly in
-            let target = unsafe UnsafeMutableRawBufferPointer(rebasing: assembly[headerCount...])
-            let storedCount = unsafe raw.withUnsafeBytes { raw in
-                if isCompressing, let count = unsafe LZ4Block.compress(raw, into: target) {
-                    return count
-                }
-                unsafe target.copyMemory(from: raw)
-                return raw.count
+        changes.finish()
+        var rows = ByteWriter()
+        for block in changes.blocks {
+            let handle = try changes.bytes.withBytes { (bytes) throws(StoreError) in
+                try unsafe output.appendBlock(
+                    UnsafeRawBufferPointer(rebasing: bytes.buffer[block.range]), .changes)
             }
-            let header = BlockHeader(
-                storedCount: storedCount, mark: UInt32(raw.count), segment: number, kind: kind)
-            unsafe header.seal(at: assembly.baseAddress!)
-            return storedCount
+            rows.append(fixed32: block.first.dataset)
+            rows.append(fixed32: UInt32(handle.offset >> 3))
+            rows.append(fixed64: block.first.syncCount)
         }
-        let handle = BlockHandle(
-            offset: offset, storedCount: UInt32(storedCount), rawCount: UInt32(raw.count))
-        try write(assembly, count: headerCount + storedCount, at: offset)
-        offset = handle.endOffset
-        return handle
+        footer.changeBlockCount = UInt64(changes.blocks.count)
+        rows.append(fixed32: 0)
+        rows.append(fixed32: UInt32(output.offset >> 3))
+        return rows.bytes
     }
 
-    /// Writes the bytes, or only the first of them.
-    private func write(
-        _ bytes: [UInt8], count: Int? = nil, at offset: UInt64
-    ) throws(StoreError) {
-        try bytes.withBytes { (view) throws(StoreError) in
-            try unsafe file.write(
-                UnsafeRawBufferPointer(rebasing: view.buffer[..<(count ?? bytes.count)]),
-                at: offset)
+    private func writeHashIndex() throws(StoreError) {
+        let buckets = HashIndex.build(keys)
+        try output.align(to: HashIndex.bucketByteCount)
+        footer.indexOffset = output.offset
+        footer.bucketCount = UInt64(buckets.count / HashIndex.bucketByteCount)
+        try output.append(buckets)
+        var checksums = ByteWriter()
+        for checksum in HashIndex.checksums(of: buckets) {
+            checksums.append(fixed64: checksum)
         }
+        footer.indexChecksums = try output.appendBlock(checksums.bytes, .indexChecksums)
     }
 }
 
-/// Gives the numbers of one segment's tables for those of others, remembering the answers.
-private struct TableTranslation {
+/// Puts entries together to a block of kind `data`.
+@safe
+struct DataBlockBuilder: ~Copyable {
+    private var memory = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: 2 * DataBlock.bytesMax, alignment: 16)
+    private var used = DataBlock.entriesOffset
+    private var offsets: [UInt16] = []
+    private var timeBase: UInt64 = 0
+    private var last: (dataset: DatasetID, keyStart: Int, keyCount: Int, syncCount: UInt64) = (
+        0, 0, 0, 0
+    )
+    private var firstKeyStart = 0
+    private var first: (dataset: DatasetID, keyCount: Int, syncCount: UInt64) = (0, 0, 0)
+
+    init() {}
+
+    deinit {
+        unsafe memory.deallocate()
+    }
+
+    var isEmpty: Bool { offsets.isEmpty }
+
+    /// Whether an entry fits, so that the block stays within its bound. A block without entries
+    /// has room for any.
+    func hasRoom(key: Int, value: Int) -> Bool {
+        isEmpty
+            || used + EntryLayout.byteCountMax(key: key, value: value) + 2 * offsets.count + 4
+                <= DataBlock.bytesMax
+    }
+
+    /// Returns the entry's offset in the block.
+    mutating func append(
+        dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, key: ByteView, value: ByteView,
+        stamp: Stamp
+    ) -> Int {
+        let needed = used + EntryLayout.byteCountMax(key: key.count, value: value.count) + 4
+        if unsafe memory.count < needed { grow(to: needed) }
+        if isEmpty {
+            timeBase = stamp.time >> 16
+            unsafe memory.storeBytes(of: timeBase.littleEndian, as: UInt64.self)
+        }
+        let offset = used
+        let start = unsafe memory.baseAddress! + used
+        let end = unsafe EntryLayout.write(
+            to: start, dataset: dataset, kind: kind, isSuperseded: isSuperseded, key: key,
+            value: value, stamp: stamp, timeBase: timeBase)
+        unsafe used += end - start
+        // Its key stands where the head ends, which the three varints tell.
+        let keyStart = offset + headCount(dataset, kind, key.count, value.count)
+        if isEmpty {
+            first = (dataset, key.count, stamp.syncCount)
+            firstKeyStart = keyStart
+        }
+        last = (dataset, keyStart, key.count, stamp.syncCount)
+        offsets.append(UInt16(offset))
+        return offset
+    }
+
+    private func headCount(
+        _ dataset: DatasetID, _ kind: EntryKind, _ key: Int, _ value: Int
+    ) -> Int {
+        func length(_ number: UInt64) -> Int {
+            max(1, (UInt64.bitWidth - number.leadingZeroBitCount + 6) / 7)
+        }
+        return length(UInt64(dataset)) + length(UInt64(key) << 1)
+            + length(kind == .put ? UInt64(value) + 2 : 0)
+    }
+
+    private mutating func grow(to byteCount: Int) {
+        let wider = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: byteCount, alignment: 16)
+        unsafe wider.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<used]))
+        unsafe memory.deallocate()
+        unsafe memory = wider
+    }
+
+    /// Adds the offsets. The bytes are good until `begin`.
+    mutating func finish() -> UnsafeRawBufferPointer {
+        let end = used + 2 * offsets.count + 2
+        if unsafe memory.count < end { grow(to: end) }
+        var place = used
+        for offset in offsets {
+            unsafe memory.storeBytes(
+                of: offset.littleEndian, toByteOffset: place, as: UInt16.self)
+            place += 2
+        }
+        unsafe memory.storeBytes(
+            of: UInt16(offsets.count).littleEndian, toByteOffset: place, as: UInt16.self)
+        return unsafe UnsafeRawBufferPointer(rebasing: memory[..<end])
+    }
+
+    /// Of the block's first entry, until `begin`.
+    var firstPosition: EntryPosition {
+        unsafe EntryPosition(
+            dataset: first.dataset,
+            key: ByteView(base: memory.baseAddress! + firstKeyStart, count: first.keyCount),
+            syncCount: first.syncCount)
+    }
+
+    /// Of the last entry there was, in this block or one before. Good until the next call.
+    var lastPosition: EntryPosition {
+        // The bytes of a block stay in memory after it was finished, until the next entry comes.
+        unsafe EntryPosition(
+            dataset: last.dataset,
+            key: ByteView(base: memory.baseAddress! + last.keyStart, count: last.keyCount),
+            syncCount: last.syncCount)
+    }
+
+    /// Begins the next block.
+    mutating func begin() {
+        used = DataBlock.entriesOffset
+        offsets.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Gives the numbers of one segment's origins for those of others, remembering the answers.
+private struct OriginTranslation {
     private struct Numbers {
         let source: VersionTables
-        var replicas: [UInt32?] = []
-        var vectors: [UInt32?] = []
-        var authors: [UInt32?] = []
+        var origins: [UInt32?] = []
     }
 
     private var sources: [Numbers] = []
     /// Of the source asked about last, which is most often the next one, too.
     private var last = 0
 
-    /// Replaces the numbers in an entry of the source by those of the own tables.
     mutating func translate(
-        _ entry: inout Entry, from source: VersionTables, to own: inout VersionTables.Content
-    ) {
-        find(source)
-        entry.replica = Self.number(entry.replica, &sources[last].replicas) {
-            let replica = source.withContent { $0.replicas[Int(entry.replica)] }
-            return own.number(of: replica).0
+        _ origin: UInt32, from source: VersionTables, to own: inout VersionTables.Content
+    ) -> UInt32 {
+        if last >= sources.count || sources[last].source !== source { find(source) }
+        let index = Int(origin)
+        if index < sources[last].origins.count, let known = sources[last].origins[index] {
+            return known
         }
-        entry.vector = Self.number(entry.vector, &sources[last].vectors) {
-            let vector = source.withContent { $0.vectors[Int(entry.vector)] }
-            return own.number(of: vector).0
+        while sources[last].origins.count <= index {
+            sources[last].origins.append(nil)
         }
-        entry.author = Self.number(entry.author, &sources[last].authors) {
-            let author = source.withContent { $0.authors[Int(entry.author)] }
-            return own.number(of: author).0
+        let (replica, vector, author) = source.withContent { content in
+            let origin = content.origins[index]
+            return (
+                content.replicas[Int(origin.replica)], content.vectors[Int(origin.vector)],
+                content.authors[Int(origin.author)]
+            )
         }
+        let number = own.number(of: replica, vector, author)
+        sources[last].origins[index] = number
+        return number
     }
 
     private mutating func find(_ source: VersionTables) {
-        if last < sources.count, sources[last].source === source { return }
         if let known = sources.firstIndex(where: { $0.source === source }) {
             last = known
         } else {
             sources.append(Numbers(source: source))
             last = sources.count - 1
         }
-    }
-
-    private static func number(
-        _ number: UInt32, _ known: inout [UInt32?], _ make: () -> UInt32
-    ) -> UInt32 {
-        let index = Int(number)
-        if index < known.count, let answer = known[index] { return answer }
-        while known.count <= index {
-            known.append(nil)
-        }
-        let answer = make()
-        known[index] = answer
-        return answer
     }
 }

@@ -1,18 +1,29 @@
 internal import Synchronization
 
+/// Where a version comes from: its writer, what that had seen of others, and its author, as numbers
+/// in the tables of a segment.
+struct Origin: Hashable {
+    var replica: UInt32
+    var vector: UInt32
+    var author: UInt32
+}
+
 /// The replicas, version vectors and authors that the entries of one segment name by number, so
 /// that a version costs a few bytes. Each segment has its own and needs no other to be read.
 ///
 /// Vectors are kept without the entry of the writer itself, which the dot implies: so all writes
-/// of a replica between two exchanges share one vector.
+/// of a replica between two exchanges share one vector. An entry names all three by one number,
+/// that of their combination, its ``Origin``.
 final class VersionTables: Sendable {
     struct Content {
         var replicas: [ReplicaID] = []
         var vectors: [VersionVector] = []
         var authors: [String] = []
+        var origins: [Origin] = []
         fileprivate var replicaNumbers: [ReplicaID: UInt32] = [:]
         fileprivate var vectorNumbers: [VersionVector: UInt32] = [:]
         fileprivate var authorNumbers: [String: UInt32] = [:]
+        fileprivate var originNumbers: [Origin: UInt32] = [:]
 
         mutating func number(of replica: ReplicaID) -> (UInt32, isNew: Bool) {
             if let known = replicaNumbers[replica] { return (known, false) }
@@ -41,6 +52,44 @@ final class VersionTables: Sendable {
             authorNumbers[author] = number
             return (number, true)
         }
+
+        func knows(_ origin: Origin) -> Bool {
+            Int(origin.replica) < replicas.count && Int(origin.vector) < vectors.count
+                && Int(origin.author) < authors.count
+        }
+
+        /// Its numbers must be in the tables.
+        mutating func number(of origin: Origin) -> (UInt32, isNew: Bool) {
+            if let known = originNumbers[origin] { return (known, false) }
+            let number = UInt32(origins.count)
+            origins.append(origin)
+            originNumbers[origin] = number
+            return (number, true)
+        }
+
+        /// The number of a whole origin, with all that it names.
+        mutating func number(
+            of replica: ReplicaID, _ vector: VersionVector, _ author: String
+        ) -> UInt32 {
+            let origin = Origin(
+                replica: number(of: replica).0, vector: number(of: vector).0,
+                author: number(of: author).0)
+            return number(of: origin).0
+        }
+
+        func version(of stamp: Stamp) -> Version {
+            let origin = origins[Int(stamp.origin)]
+            return Version(
+                dot: Dot(replica: replicas[Int(origin.replica)], counter: stamp.counter),
+                vector: vectors[Int(origin.vector)], time: HybridTime(rawValue: stamp.time),
+                author: authors[Int(origin.author)])
+        }
+
+        func dot(of stamp: Stamp) -> Dot {
+            Dot(
+                replica: replicas[Int(origins[Int(stamp.origin)].replica)],
+                counter: stamp.counter)
+        }
     }
 
     private let content: Mutex<Content>
@@ -57,34 +106,24 @@ final class VersionTables: Sendable {
 
     /// The whole version of an entry of this segment.
     func version(of entry: Entry) -> Version {
-        content.withLock { content in
-            Version(
-                dot: Dot(
-                    replica: content.replicas[Int(entry.replica)], counter: entry.counter),
-                vector: content.vectors[Int(entry.vector)],
-                time: HybridTime(rawValue: entry.time),
-                author: content.authors[Int(entry.author)])
-        }
+        let stamp = checked(entry.stamp)
+        return content.withLock { $0.version(of: stamp) }
     }
 
     func dot(of entry: Entry) -> Dot {
-        content.withLock { content in
-            Dot(replica: content.replicas[Int(entry.replica)], counter: entry.counter)
-        }
+        let stamp = checked(entry.stamp)
+        return content.withLock { $0.dot(of: stamp) }
     }
 
-    /// Whether an entry names only what is in the tables: asked once of each entry that was read
-    /// from a disk, so that nobody need ask again.
-    func covers(replica: UInt32, vector: UInt32, author: UInt32) -> Bool {
-        content.withLock { content in
-            Int(replica) < content.replicas.count && Int(vector) < content.vectors.count
-                && Int(author) < content.authors.count
-        }
+    /// Origins were checked when the block or log was; if the memory of a mapped file has changed
+    /// since then, any answer is wrong, and none may trap.
+    private func checked(_ stamp: Stamp) -> Stamp {
+        var known = stamp
+        if Int(known.origin) >= originCount { known.origin = 0 }
+        return known
     }
 
-    var counts: (replicas: Int, vectors: Int, authors: Int) {
-        content.withLock { ($0.replicas.count, $0.vectors.count, $0.authors.count) }
-    }
+    var originCount: Int { content.withLock { $0.origins.count } }
 }
 
 extension Version {
@@ -97,7 +136,8 @@ extension Version {
 // MARK: - As bytes
 
 extension VersionTables {
-    /// Replicas, vectors (each as the entries of its own) and authors, each list with its count.
+    /// Replicas, vectors (each as the entries of its own), authors and origins, each list with its
+    /// count.
     func encoded() -> [UInt8] {
         content.withLock { content in
             var writer = ByteWriter()
@@ -116,6 +156,12 @@ extension VersionTables {
             writer.append(varint: content.authors.count)
             for author in content.authors {
                 writer.append(counted: author)
+            }
+            writer.append(varint: content.origins.count)
+            for origin in content.origins {
+                writer.append(varint: UInt64(origin.replica))
+                writer.append(varint: UInt64(origin.vector))
+                writer.append(varint: UInt64(origin.author))
             }
             return writer.bytes
         }
@@ -142,6 +188,14 @@ extension VersionTables {
                 throw Malformed("an author stands twice in the tables")
             }
         }
+        for _ in 0..<(try reader.count(eachAtLeast: 3)) {
+            let origin = Origin(
+                replica: try reader.varint32(), vector: try reader.varint32(),
+                author: try reader.varint32())
+            guard content.knows(origin), content.number(of: origin).isNew else {
+                throw Malformed("an origin stands twice or names what is not in the tables")
+            }
+        }
         guard reader.isAtEnd else { throw Malformed("the tables are followed by more bytes") }
         self.init(content)
     }
@@ -159,5 +213,14 @@ extension VersionTables {
             dots.append(Dot(replica: replicas[Int(number)], counter: try reader.varint()))
         }
         return try VersionVector(sorted: dots)
+    }
+}
+
+extension VersionTables {
+    /// Tables with one origin, for entries that have no version: the store's own records.
+    static var placeholder: VersionTables {
+        var content = Content()
+        _ = content.number(of: ReplicaID(high: 0, low: 0), VersionVector(), "")
+        return VersionTables(content)
     }
 }

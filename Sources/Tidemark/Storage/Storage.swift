@@ -55,9 +55,21 @@ package protocol StorageFile: AnyObject, Sendable {
 
     func truncate(to size: UInt64) throws(StoreError)
 
-    /// Reserves the space up to the size, which reads as zeros, so that a full disk is an error
-    /// now, and maps it shared and writable. The mapping lives as long as the file object.
-    func map(size: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer
+    /// Maps the file shared and writable up to a size, and reserves the first part of that. Only
+    /// what is reserved may be touched. The mapping lives as long as the file object.
+    func map(size: Int, reserving: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer
+
+    /// Reserves space up to the size, which reads as zeros, so that a full disk is an error now
+    /// and not a signal at a store into the mapping.
+    func reserve(_ size: Int) throws(StoreError)
+
+    /// Maps a whole file that will not change any more, for reading. The mapping lives as long as
+    /// the file object.
+    func mapForReading() throws(StoreError) -> UnsafeRawBufferPointer
+
+    /// Brings a range of the mapping into memory, so that what the disk cannot read is an error
+    /// now and not a signal at a load.
+    func populate(offset: Int, count: Int) throws(StoreError)
 
     /// Makes a range of the mapping durable.
     func syncMapping(offset: Int, count: Int) throws(StoreError)

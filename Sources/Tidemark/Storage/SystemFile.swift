@@ -80,15 +80,47 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         }
     }
 
-    func map(size: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer {
-        // Reserved before it is mapped: a full disk is an error here, not a signal at a store.
+    func map(size: Int, reserving: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer {
+        try reserve(reserving)
+        let region = unsafe try map(size, PROT_READ | PROT_WRITE)
+        return unsafe region
+    }
+
+    func reserve(_ size: Int) throws(StoreError) {
         let failure = posix_fallocate(descriptor, 0, off_t(size))
         guard failure == 0 else {
             errno = failure
             throw .system("cannot reserve \(size) bytes", path: path)
         }
-        let address = unsafe mmap(
-            nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
+    }
+
+    func mapForReading() throws(StoreError) -> UnsafeRawBufferPointer {
+        let size = Int(try size())
+        guard size > 0 else { return unsafe UnsafeRawBufferPointer(start: nil, count: 0) }
+        return unsafe UnsafeRawBufferPointer(try map(size, PROT_READ))
+    }
+
+    func populate(offset: Int, count: Int) throws(StoreError) {
+        guard let region = unsafe mapping, count > 0 else { return }
+        let start = offset & ~4_095
+        let end = min(offset + count, region.count)
+        let populateForReading: Int32 = 22
+        guard unsafe madvise(region.baseAddress! + start, end - start, populateForReading) != 0
+        else { return }
+        guard errno == EINVAL else {
+            throw .system("cannot read", path: path, offset: UInt64(start))
+        }
+        // A kernel older than 5.14: reading the same pages says the same.
+        let scratch = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: end - start, alignment: 16)
+        defer { unsafe scratch.deallocate() }
+        try unsafe read(into: scratch, at: UInt64(start))
+    }
+
+    private func map(
+        _ size: Int, _ protection: Int32
+    ) throws(StoreError) -> UnsafeMutableRawBufferPointer {
+        let address = unsafe mmap(nil, size, protection, MAP_SHARED, descriptor, 0)
         guard let address = unsafe address, unsafe address != MAP_FAILED else {
             throw .system("cannot map \(size) bytes", path: path)
         }

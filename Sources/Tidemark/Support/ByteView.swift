@@ -51,6 +51,19 @@ struct ByteView {
         unsafe count == other.count && memcmp(base, other.base, count) == 0
     }
 
+    /// How many bytes both begin with, up to a bound.
+    func commonPrefixCount(with other: ByteView, max: Int) -> Int {
+        let bound = min(count, other.count, max)
+        var index = 0
+        while index < bound,
+            unsafe base.load(fromByteOffset: index, as: UInt8.self)
+                == other.base.load(fromByteOffset: index, as: UInt8.self)
+        {
+            index += 1
+        }
+        return index
+    }
+
     /// The first eight bytes as a big-endian number, with zeros for what is missing: decides most
     /// comparisons without touching the key itself.
     var prefix: UInt64 {

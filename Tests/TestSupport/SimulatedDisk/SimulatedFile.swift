@@ -64,16 +64,42 @@ final class SimulatedFile: StorageFile {
         }
     }
 
-    func map(size: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer {
+    func map(size: Int, reserving: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer {
         // The address leaves as a number, because a pointer cannot leave the lock's closure. The
         // memory lives as long as the inode, which this object holds.
-        let address = try storage.call(.map, path, count: size) { state throws(StoreError) in
-            try state.reserve(size, for: inode, .map, path)
+        let address = try storage.call(.map, path, count: reserving) { state throws(StoreError) in
+            try state.reserve(reserving, for: inode, .map, path)
             mappingCount.withLock { $0 += 1 }
-            return UInt(bitPattern: unsafe inode.map(size: size).baseAddress)
+            return UInt(
+                bitPattern: unsafe inode.map(size: size, reserving: reserving).baseAddress)
         }
         return unsafe UnsafeMutableRawBufferPointer(
             start: UnsafeMutableRawPointer(bitPattern: address), count: size)
+    }
+
+    func reserve(_ size: Int) throws(StoreError) {
+        try storage.call(.map, path, count: size) { state throws(StoreError) in
+            try state.reserve(size, for: inode, .map, path)
+            inode.reserve(size)
+        }
+    }
+
+    func mapForReading() throws(StoreError) -> UnsafeRawBufferPointer {
+        let (address, size) = try storage.call(.map, path) { _ throws(StoreError) in
+            mappingCount.withLock { $0 += 1 }
+            let size = inode.size
+            return (
+                UInt(bitPattern: unsafe inode.map(size: size, reserving: size).baseAddress), size
+            )
+        }
+        return unsafe UnsafeRawBufferPointer(
+            start: UnsafeRawPointer(bitPattern: address), count: size)
+    }
+
+    func populate(offset: Int, count: Int) throws(StoreError) {
+        try storage.call(.read, path, offset: UInt64(offset), count: count) {
+            _ throws(StoreError) in ()
+        }
     }
 
     func syncMapping(offset: Int, count: Int) throws(StoreError) {

@@ -45,10 +45,15 @@ final class SimulatedInode: @unchecked Sendable {
         setSize(newSize)
     }
 
-    func map(size mappedSize: Int) -> UnsafeMutableRawBufferPointer {
-        setSize(max(size, mappedSize))
+    func map(size mappedSize: Int, reserving: Int) -> UnsafeMutableRawBufferPointer {
+        makeRoom(for: mappedSize)
+        setSize(max(size, reserving))
         mappingCount += 1
         return unsafe UnsafeMutableRawBufferPointer(rebasing: memory[..<mappedSize])
+    }
+
+    func reserve(_ newSize: Int) {
+        setSize(max(size, newSize))
     }
 
     func unmap(_ count: Int) {
@@ -121,16 +126,19 @@ final class SimulatedInode: @unchecked Sendable {
         (bytes + Self.pageBytes - 1) / Self.pageBytes
     }
 
+    private func makeRoom(for bytes: Int) {
+        guard unsafe bytes > memory.count else { return }
+        precondition(mappingCount == 0, "the simulation cannot move a mapping to make room")
+        let wider = unsafe UnsafeMutableRawBufferPointer.allocate(
+            byteCount: max(bytes, memory.count * 2), alignment: Self.pageBytes)
+        unsafe wider.initializeMemory(as: UInt8.self, repeating: 0)
+        unsafe wider.copyMemory(from: UnsafeRawBufferPointer(memory))
+        unsafe memory.deallocate()
+        unsafe memory = wider
+    }
+
     private func setSize(_ newSize: Int) {
-        if unsafe newSize > memory.count {
-            precondition(mappingCount == 0, "the simulation cannot move a mapping to make room")
-            let wider = unsafe UnsafeMutableRawBufferPointer.allocate(
-                byteCount: max(newSize, memory.count * 2), alignment: Self.pageBytes)
-            unsafe wider.initializeMemory(as: UInt8.self, repeating: 0)
-            unsafe wider.copyMemory(from: UnsafeRawBufferPointer(memory))
-            unsafe memory.deallocate()
-            unsafe memory = wider
-        }
+        makeRoom(for: newSize)
         if newSize < size {
             let tail = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[newSize..<size])
             unsafe tail.initializeMemory(as: UInt8.self, repeating: 0)

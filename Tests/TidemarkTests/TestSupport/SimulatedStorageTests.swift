@@ -65,7 +65,7 @@ struct SimulatedStorageTests {
     @Test("Stores into a mapping are live at once and durable by page when synced")
     func mapping() throws {
         let file = try storage.openFile("/log", .create)
-        let memory = try unsafe file.map(size: 4_096 * 3)
+        let memory = try unsafe file.map(size: 4_096 * 3, reserving: 4_096 * 3)
         #expect(try file.size() == 4_096 * 3)
         try file.sync()
         try storage.syncDirectory("/")
@@ -131,7 +131,7 @@ struct SimulatedStorageTests {
         storage.capacityBytes = 100
         let file = try create("/file", [UInt8](repeating: 1, count: 60))
         expectError(.diskFull) { try create("/other", [UInt8](repeating: 1, count: 60)) }
-        expectError(.diskFull) { _ = try unsafe file.map(size: 101) }
+        expectError(.diskFull) { _ = try unsafe file.map(size: 101, reserving: 101) }
         try write([UInt8](repeating: 2, count: 60), to: file, at: 0)
         try storage.remove("/other")
     }

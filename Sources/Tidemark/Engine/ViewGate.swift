@@ -1,0 +1,127 @@
+internal import Glibc
+internal import Synchronization
+
+/// The present view, for readers who must not wait for anyone nor slow each other down.
+///
+/// A reader of one record announces itself in a counter that it shares with few other threads,
+/// uses the view without counting a reference, and leaves. A view that was replaced is let go once
+/// every reader that may have seen it has left: when the counters of both phases have each been
+/// seen at zero after the replacement, new readers having been sent to the other phase in between
+/// (sleepable read-copy-update: McKenney, "Sleepable RCU", 2006). Nobody waits for that; it is
+/// looked at when the next view comes and when background work ends.
+@safe
+final class ViewGate: @unchecked Sendable {
+    // Unchecked: the counters are atomics in memory of their own.
+
+    private static let stripeCount = 16
+    /// Two cache lines, since processors fetch them in pairs.
+    private static let stripeBytes = 128
+
+    private struct Retired {
+        let view: ReadView
+        /// Phases in which nobody can be that has seen the view.
+        var isClear = [false, false]
+    }
+
+    private struct State {
+        var current: ReadView
+        var retired: [Retired] = []
+    }
+
+    private let state: Mutex<State>
+    private let address: Atomic<UInt>
+    private let phase = Atomic<Int>(0)
+    private let counters: UnsafeMutableRawPointer
+
+    init(_ view: ReadView) {
+        state = Mutex(State(current: view))
+        address = Atomic(UInt(bitPattern: unsafe Unmanaged.passUnretained(view).toOpaque()))
+        let byteCount = 2 * Self.stripeCount * Self.stripeBytes
+        unsafe counters = .allocate(byteCount: byteCount, alignment: Self.stripeBytes)
+        for index in 0..<(2 * Self.stripeCount) {
+            unsafe (counters + index * Self.stripeBytes)
+                .bindMemory(to: Atomic<Int>.self, capacity: 1).initialize(to: Atomic(0))
+        }
+    }
+
+    deinit {
+        unsafe counters.deallocate()
+    }
+
+    /// For those who keep it: snapshots, cursors, background work.
+    var current: ReadView { state.withLock { $0.current } }
+
+    @inline(__always)
+    private func counter(phase: Int, stripe: Int) -> UnsafeMutablePointer<Atomic<Int>> {
+        unsafe (counters + (phase * Self.stripeCount + stripe) * Self.stripeBytes)
+            .assumingMemoryBound(to: Atomic<Int>.self)
+    }
+
+    /// Hands out the present view for the duration of the call.
+    @inline(__always)
+    func withView<Result>(
+        _ body: (ReadView) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        // Threads have their descriptors, whose address this is, pages apart.
+        let spread = UInt64(pthread_self()) &* 0x9E37_79B9_7F4A_7C15
+        let stripe = Int(spread >> 60)
+        let counter = unsafe counter(
+            phase: phase.load(ordering: .sequentiallyConsistent), stripe: stripe)
+        unsafe counter.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        defer { unsafe counter.pointee.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
+        let pointer = unsafe UnsafeRawPointer(
+            bitPattern: address.load(ordering: .sequentiallyConsistent))!
+        return try unsafe Unmanaged<ReadView>.fromOpaque(pointer).withBorrowed {
+            (view) throws(StoreError) in
+            try body(view)
+        }
+    }
+
+    /// Puts another view in the place of the present one.
+    func replace(_ change: (ReadView) -> ReadView) {
+        let free = state.withLock { state in
+            let next = change(state.current)
+            state.retired.append(Retired(view: state.current))
+            state.current = next
+            address.store(
+                UInt(bitPattern: unsafe Unmanaged.passUnretained(next).toOpaque()),
+                ordering: .sequentiallyConsistent)
+            return reclaim(&state)
+        }
+        // Views go outside the lock: what they hold may take a while to free.
+        withExtendedLifetime(free) {}
+    }
+
+    /// Lets go of the views that nobody can see any more.
+    func reclaim() {
+        let free = state.withLock { reclaim(&$0) }
+        withExtendedLifetime(free) {}
+    }
+
+    private func reclaim(_ state: inout State) -> [Retired] {
+        for _ in 0..<2 {
+            let active = phase.load(ordering: .sequentiallyConsistent)
+            for candidate in 0..<2 where isIdle(candidate) {
+                for index in state.retired.indices {
+                    state.retired[index].isClear[candidate] = true
+                }
+            }
+            // Readers to come announce themselves on the other side, so that this one drains.
+            phase.store(1 - active, ordering: .sequentiallyConsistent)
+        }
+        let free = state.retired.filter { $0.isClear == [true, true] }
+        state.retired.removeAll { $0.isClear == [true, true] }
+        return free
+    }
+
+    private func isIdle(_ phase: Int) -> Bool {
+        for stripe in 0..<Self.stripeCount {
+            if unsafe counter(phase: phase, stripe: stripe).pointee.load(
+                ordering: .sequentiallyConsistent) != 0
+            {
+                return false
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,132 @@
+internal import Synchronization
+
+/// The newest node of each key: a hash table with open addressing and linear probing (Knuth, The
+/// Art of Computer Programming, volume 3, 6.4), one writer and any number of readers, who take no
+/// lock.
+///
+/// A slot is 16 bits of the hash and 48 bits of a node's address, so a key that is not there costs
+/// one cache line, nearly always, and one that is there two more. The table is at most half full.
+/// A slot once taken stays with its key; only the node in it changes. A full table is replaced by
+/// one of twice the size: readers in the old one still find all that was published when they
+/// began.
+@safe
+final class KeyTable: @unchecked Sendable {
+    // Unchecked: readers use `current` alone; all else belongs to the writer, under its lock.
+
+    private static let addressBits: UInt64 = 48
+    private static let addressMask: UInt64 = 1 << addressBits - 1
+    private static let bitsFirst: UInt64 = 10
+
+    /// A place in the table; good until the next one is asked for.
+    @safe
+    struct Place {
+        fileprivate let index: Int
+        /// The node there, of the same key; nil in an empty place.
+        let node: NodePointer?
+    }
+
+    /// What readers load: the address of the mask, which the slots follow.
+    private let current = Atomic<UInt>(0)
+    /// All that were ever made. The last is the current one.
+    @exclusivity(unchecked)
+    private var memories: [UnsafeMutablePointer<Atomic<UInt64>>] = unsafe []
+    @exclusivity(unchecked) private var memory: UnsafeMutablePointer<Atomic<UInt64>>
+    @exclusivity(unchecked) private var mask: UInt64
+    @exclusivity(unchecked) private var used: UInt64 = 0
+
+    init() {
+        unsafe mask = 1 << Self.bitsFirst - 1
+        unsafe memory = Self.allocate(mask: mask)
+        unsafe memories.append(memory)
+        unsafe current.store(UInt(bitPattern: memory), ordering: .releasing)
+    }
+
+    deinit {
+        unsafe memories.forEach { unsafe $0.deallocate() }
+    }
+
+    /// The mask, then the slots, all empty.
+    private static func allocate(mask: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        let count = Int(mask) + 2
+        let memory = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: count)
+        unsafe memory.initialize(to: Atomic(mask))
+        for index in 1..<count {
+            unsafe (memory + index).initialize(to: Atomic(0))
+        }
+        return unsafe memory
+    }
+
+    /// The newest node of a key; nil if there is none. For readers.
+    @inline(__always)
+    func node(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64, _ memtable: Memtable
+    ) -> NodePointer? {
+        let memory = unsafe UnsafeMutablePointer<Atomic<UInt64>>(
+            bitPattern: current.load(ordering: .acquiring))!
+        let mask = unsafe memory.pointee.load(ordering: .relaxed)
+        return unsafe Self.find(key, in: dataset, hash: hash, memory, mask: mask, memtable).node
+    }
+
+    /// The place of a key, or an empty one that it can have. For the writer.
+    @inline(__always)
+    func place(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64, _ memtable: Memtable
+    ) -> Place {
+        if unsafe (used + 1) * 2 > mask { grow() }
+        return unsafe Self.find(key, in: dataset, hash: hash, memory, mask: mask, memtable)
+    }
+
+    @inline(__always)
+    private static func find(
+        _ key: ByteView, in dataset: DatasetID, hash: UInt64,
+        _ memory: UnsafeMutablePointer<Atomic<UInt64>>, mask: UInt64, _ memtable: Memtable
+    ) -> Place {
+        var index = hash & mask
+        while true {
+            let slot = unsafe memory[Int(index) + 1].load(ordering: .acquiring)
+            if slot == 0 { return unsafe Place(index: Int(index) + 1, node: nil) }
+            if slot >> addressBits == hash >> addressBits {
+                let node = unsafe node(in: slot)
+                let entry = unsafe memtable.entry(of: node)
+                if entry.dataset == dataset, entry.key.equals(key) {
+                    return unsafe Place(index: Int(index) + 1, node: node)
+                }
+            }
+            index = (index + 1) & mask
+        }
+    }
+
+    /// Puts a complete node into the place of its key.
+    @inline(__always)
+    func put(_ node: NodePointer, hash: UInt64, at place: Place) {
+        if unsafe place.node == nil { unsafe used += 1 }
+        let address = UInt64(UInt(bitPattern: node))
+        // Neither x86-64 nor arm64 gives a process addresses beyond 2^48 unless it asks for them.
+        precondition(address <= Self.addressMask, "an address of more than 48 bits")
+        let word = hash & ~Self.addressMask | address
+        unsafe memory[place.index].store(word, ordering: .releasing)
+    }
+
+    private func grow() {
+        let old = unsafe memory
+        let oldMask = unsafe mask
+        unsafe mask = mask << 1 | 1
+        unsafe memory = Self.allocate(mask: mask)
+        for oldIndex in 1...(Int(oldMask) + 1) {
+            let slot = unsafe old[oldIndex].load(ordering: .relaxed)
+            guard slot != 0 else { continue }
+            var index = unsafe UInt64(Self.node(in: slot).pointee.hash) & mask
+            while unsafe memory[Int(index) + 1].load(ordering: .relaxed) != 0 {
+                index = unsafe (index + 1) & mask
+            }
+            unsafe memory[Int(index) + 1].store(slot, ordering: .relaxed)
+        }
+        unsafe memories.append(memory)
+        unsafe current.store(UInt(bitPattern: memory), ordering: .releasing)
+    }
+
+    @inline(__always)
+    private static func node(in slot: UInt64) -> NodePointer {
+        unsafe NodePointer(bitPattern: UInt(slot & addressMask))!
+    }
+}

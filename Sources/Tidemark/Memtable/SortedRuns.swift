@@ -1,0 +1,148 @@
+internal import Synchronization
+
+/// The order of a memtable's entries, made when somebody asks for it.
+///
+/// Writes only add nodes; whoever wants to walk in order sorts those that came since the last
+/// walk into a run of its own, and merges runs as long as one is not at least four times as long
+/// as the next: so a store that is only written to pays nothing, one that is scanned after every
+/// write pays O(log n) a write, and a walk merges few runs (the logarithmic method of Bentley and
+/// Saxe, "Decomposable searching problems I", 1980).
+final class SortedRuns: Sendable {
+    /// Nodes in the order of entries: immutable.
+    @safe
+    final class Run: @unchecked Sendable {
+        // Unchecked: pointers to nodes that never change, valid as long as their memtable.
+        let nodes: [NodePointer]
+
+        init(_ nodes: [NodePointer]) { unsafe self.nodes = nodes }
+
+        var count: Int { unsafe nodes.count }
+
+        @inline(__always)
+        subscript(index: Int) -> NodePointer { unsafe nodes[index] }
+
+        /// How many nodes stand before a position. O(log n).
+        func count(before position: EntryPosition, _ memtable: Memtable) -> Int {
+            var low = 0
+            var high = count
+            while low < high {
+                let middle = (low + high) / 2
+                if unsafe memtable.entry(of: self[middle]).position.compare(position) < 0 {
+                    low = middle + 1
+                } else {
+                    high = middle
+                }
+            }
+            return low
+        }
+    }
+
+    private struct State {
+        var runs: [Run] = []
+        /// How many nodes are in a run.
+        var sortedCount = 0
+    }
+
+    private static let growth = 4
+    private let state = Mutex(State())
+
+    /// Runs that together hold at least the first `count` nodes, longest first. Somebody else may
+    /// have sorted more; that does no harm, since a reader passes over what it may not see.
+    func runs(
+        of memtable: Memtable, _ nodes: NodeStore, through count: Int, asOne: Bool
+    ) -> [Run] {
+        state.withLock { state in
+            if state.sortedCount < count {
+                unsafe state.runs.append(
+                    Run(NodeSort.sorted(nodes, state.sortedCount..<count, of: memtable)))
+                state.sortedCount = count
+            }
+            while state.runs.count > 1 {
+                let last = state.runs[state.runs.count - 1]
+                let before = state.runs[state.runs.count - 2]
+                guard asOne || before.count < Self.growth * last.count else { break }
+                state.runs.removeLast(2)
+                state.runs.append(Self.merged(before, last, of: memtable))
+            }
+            return state.runs
+        }
+    }
+
+    private static func merged(_ left: Run, _ right: Run, of memtable: Memtable) -> Run {
+        var nodes: [NodePointer] = unsafe []
+        unsafe nodes.reserveCapacity(left.count + right.count)
+        var (leftIndex, rightIndex) = (0, 0)
+        while leftIndex < left.count, rightIndex < right.count {
+            if unsafe memtable.precedes(left[leftIndex], right[rightIndex]) {
+                unsafe nodes.append(left[leftIndex])
+                leftIndex += 1
+            } else {
+                unsafe nodes.append(right[rightIndex])
+                rightIndex += 1
+            }
+        }
+        unsafe nodes.append(contentsOf: left.nodes[leftIndex...])
+        unsafe nodes.append(contentsOf: right.nodes[rightIndex...])
+        return unsafe Run(nodes)
+    }
+}
+
+extension Memtable {
+    /// Whether a node comes before another in the order of entries.
+    func precedes(_ node: NodePointer, _ other: NodePointer) -> Bool {
+        let left = unsafe entry(of: node)
+        let right = unsafe entry(of: other)
+        if left.dataset != right.dataset { return left.dataset < right.dataset }
+        let order = left.key.compare(right.key)
+        // Of one key, what came later stands first.
+        return unsafe order != 0 ? order < 0 : node.pointee.order > other.pointee.order
+    }
+}
+
+/// Sorting nodes by what tells them apart first.
+enum NodeSort {
+    /// A node with eight bytes of its key: those that follow what all keys have in common.
+    @safe
+    private struct Item {
+        let order: UInt64
+        let node: NodePointer
+        let dataset: DatasetID
+    }
+
+    static func sorted(
+        _ nodes: NodeStore, _ range: Range<Int>, of memtable: Memtable
+    ) -> [NodePointer] {
+        let common = commonPrefixCount(nodes, range, of: memtable)
+        var items: [Item] = []
+        items.reserveCapacity(range.count)
+        for index in range {
+            let node = unsafe nodes[index]
+            let entry = unsafe memtable.entry(of: node)
+            let rest = unsafe ByteView(
+                base: entry.key.base + common, count: entry.key.count - common)
+            unsafe items.append(
+                Item(order: rest.prefix, node: node, dataset: entry.dataset))
+        }
+        items.sort { left, right in
+            if left.dataset != right.dataset { return left.dataset < right.dataset }
+            if left.order != right.order { return left.order < right.order }
+            return unsafe memtable.precedes(left.node, right.node)
+        }
+        return unsafe items.map { unsafe $0.node }
+    }
+
+    /// How many bytes all keys begin with in common. Keys of a service often begin alike, and then
+    /// their first bytes decide nothing.
+    private static func commonPrefixCount(
+        _ nodes: NodeStore, _ range: Range<Int>, of memtable: Memtable
+    ) -> Int {
+        let first = unsafe memtable.entry(of: nodes[range.lowerBound]).key
+        var common = first.count
+        for index in range {
+            let key = unsafe memtable.entry(of: nodes[index]).key
+            common = key.commonPrefixCount(with: first, max: common)
+            if common == 0 { break }
+        }
+        return common
+    }
+}

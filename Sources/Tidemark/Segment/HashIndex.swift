@@ -1,0 +1,118 @@
+/// Finds the newest entry of a key in a sealed segment by one cache line: a hash table of buckets
+/// of 64 bytes, mapped from the file as it lies there.
+///
+///     20 bytes: 2 bytes each: the lower bits of the hashes of up to ten keys
+///     1 byte:   number of keys
+///     1 byte:   1 if a key that belongs here went on to the next bucket
+///     2 bytes:  0
+///     40 bytes: 4 bytes each: the place of each key's newest entry
+///
+/// The bucket of a key is its hash times the number of buckets, divided by 2^64. With eight keys a
+/// bucket on average one key in about seven overflows, and of the keys that are not in a segment
+/// about one in 8,000 costs a look at an entry: so this serves as the filter, too.
+enum HashIndex {
+    static let bucketByteCount = 64
+    static let keysPerBucket = 10
+    private static let keysPerBucketWanted = 8
+    /// What is checked at once against one checksum.
+    static let bucketsPerChunk = 1_024
+
+    fileprivate static let countOffset = 20
+    fileprivate static let overflowOffset = 21
+    fileprivate static let placesOffset = 24
+
+    @inline(__always)
+    static func bucket(of hash: UInt64, count: Int) -> Int {
+        Int(hash.multipliedFullWidth(by: UInt64(count)).high)
+    }
+
+    static func bucketCount(keys: Int) -> Int {
+        (keys + keysPerBucketWanted - 1) / keysPerBucketWanted + 1
+    }
+
+    /// All buckets, for the keys with the given hashes.
+    static func build(_ keys: [(hash: UInt64, place: EntryPlace)]) -> [UInt8] {
+        let count = bucketCount(keys: keys.count)
+        var bytes = [UInt8](repeating: 0, count: count * bucketByteCount)
+        unsafe bytes.withUnsafeMutableBytes { bytes in
+            for key in keys {
+                var number = bucket(of: key.hash, count: count)
+                while unsafe !insert(key.hash, key.place, bytes.baseAddress! + number * 64) {
+                    number = number + 1 < count ? number + 1 : 0
+                }
+            }
+        }
+        return bytes
+    }
+
+    /// False, and a mark, if the bucket is full.
+    private static func insert(
+        _ hash: UInt64, _ place: EntryPlace, _ bucket: UnsafeMutableRawPointer
+    ) -> Bool {
+        let used = unsafe Int(bucket.load(fromByteOffset: countOffset, as: UInt8.self))
+        guard used < keysPerBucket else {
+            unsafe bucket.storeBytes(of: 1, toByteOffset: overflowOffset, as: UInt8.self)
+            return false
+        }
+        unsafe bucket.storeBytes(
+            of: UInt16(truncatingIfNeeded: hash).littleEndian, toByteOffset: 2 * used,
+            as: UInt16.self)
+        unsafe bucket.storeBytes(
+            of: place.rawValue.littleEndian, toByteOffset: placesOffset + 4 * used,
+            as: UInt32.self)
+        unsafe bucket.storeBytes(of: UInt8(used + 1), toByteOffset: countOffset, as: UInt8.self)
+        return true
+    }
+
+    /// XXH3-64 of each chunk.
+    static func checksums(of buckets: [UInt8]) -> [UInt64] {
+        let chunkBytes = bucketsPerChunk * bucketByteCount
+        return unsafe buckets.withUnsafeBytes { buckets in
+            stride(from: 0, to: buckets.count, by: chunkBytes).map { start in
+                unsafe checksum64(
+                    UnsafeRawBufferPointer(
+                        rebasing: buckets[start..<min(start + chunkBytes, buckets.count)]))
+            }
+        }
+    }
+}
+
+/// One bucket, for readers.
+@safe
+struct HashBucket {
+    private let base: UnsafeRawPointer
+    private let tag: UInt16
+    private var next = 0
+    private let count: Int
+
+    @inline(__always)
+    init(at base: UnsafeRawPointer, hash: UInt64) {
+        unsafe self.base = base
+        tag = UInt16(truncatingIfNeeded: hash)
+        count = unsafe min(
+            Int(base.load(fromByteOffset: HashIndex.countOffset, as: UInt8.self)),
+            HashIndex.keysPerBucket)
+    }
+
+    /// Where the key may be; nil when there is no further place in this bucket.
+    @inline(__always)
+    mutating func nextPlace() -> EntryPlace? {
+        while next < count {
+            let slot = next
+            next += 1
+            if unsafe UInt16(
+                littleEndian: base.load(fromByteOffset: 2 * slot, as: UInt16.self)) == tag
+            {
+                return unsafe EntryPlace(
+                    rawValue: UInt32(
+                        littleEndian: base.load(
+                            fromByteOffset: HashIndex.placesOffset + 4 * slot, as: UInt32.self)))
+            }
+        }
+        return nil
+    }
+
+    var isOverflown: Bool {
+        unsafe base.load(fromByteOffset: HashIndex.overflowOffset, as: UInt8.self) != 0
+    }
+}

@@ -1,0 +1,60 @@
+/// Walks over the changes of one dataset in one segment, from a sync count on.
+struct SegmentChanges {
+    let parts: SegmentParts
+    private let dataset: DatasetID
+    private let since: UInt64
+    private var row: Int
+    private var changes: ArraySlice<Change> = []
+    private var isAtEnd = false
+
+    init(_ parts: SegmentParts, of dataset: DatasetID, since: UInt64) {
+        self.parts = parts
+        self.dataset = dataset
+        self.since = since
+        row = parts.changeRow(of: dataset, after: since)
+    }
+
+    /// The next change; nil if there is none.
+    mutating func peek() throws(StoreError) -> Change? {
+        while !isAtEnd {
+            while let change = changes.first {
+                if change.dataset == dataset, change.syncCount > since { return change }
+                if change.dataset > dataset {
+                    isAtEnd = true
+                    return nil
+                }
+                changes.removeFirst()
+            }
+            guard row < parts.changeBlockCount, parts.changeRow(row).dataset <= dataset else {
+                isAtEnd = true
+                return nil
+            }
+            changes = try parts.changes(parts.changeRow(row))[...]
+            row += 1
+        }
+        return nil
+    }
+
+    mutating func pop() {
+        changes.removeFirst()
+    }
+}
+
+extension SegmentParts {
+    /// Hands out the entry that a change names.
+    /// - Throws: `corruption` if there is no such entry.
+    func withEntry<Result>(
+        of change: Change, _ body: (Entry) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try withEntry(at: change.place) { (entry) throws(StoreError) in
+            guard let entry, entry.dataset == change.dataset,
+                entry.syncCount == change.syncCount
+            else {
+                throw damaged(
+                    "the change index names an entry that is not there",
+                    at: directory.offset(of: min(change.place.block, directory.blockCount)))
+            }
+            return try body(entry)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+/// The file of a segment that is being written: from front to back, in large pieces.
+final class SegmentOutput {
+    private static let bufferBytes = 256 << 10
+
+    private let file: any StorageFile
+    private let segment: UInt64
+    private let isCompressing: Bool
+    private var buffer: [UInt8] = []
+    private var written: UInt64 = 0
+    /// Where a block is compressed before it is known whether that saves anything.
+    private var packed: [UInt8] = []
+
+    init(_ file: any StorageFile, segment: UInt64, isCompressing: Bool) {
+        self.file = file
+        self.segment = segment
+        self.isCompressing = isCompressing
+        buffer.reserveCapacity(Self.bufferBytes + 64 << 10)
+    }
+
+    /// Where the next byte goes.
+    var offset: UInt64 { written + UInt64(buffer.count) }
+
+    func append(_ bytes: [UInt8]) throws(StoreError) {
+        buffer.append(contentsOf: bytes)
+        if buffer.count >= Self.bufferBytes { try flush() }
+    }
+
+    func align(to alignment: Int) throws(StoreError) {
+        let rest = Int(offset % UInt64(alignment))
+        if rest > 0 { try append([UInt8](repeating: 0, count: alignment - rest)) }
+    }
+
+    /// Appends a block that readers use where it lies, or, if they need not, compressed if that
+    /// saves anything. Blocks begin at multiples of eight.
+    func appendBlock(
+        _ bytes: [UInt8], _ kind: BlockHeader.Kind, mayCompress: Bool = false
+    ) throws(StoreError) -> BlockHandle {
+        try bytes.withBytes { (view) throws(StoreError) in
+            try unsafe appendBlock(view.buffer, kind, mayCompress: mayCompress)
+        }
+    }
+
+    /// - Parameter mayCompress: nil: blocks of kind `data` only.
+    func appendBlock(
+        _ raw: UnsafeRawBufferPointer, _ kind: BlockHeader.Kind, mayCompress: Bool? = nil
+    ) throws(StoreError) -> BlockHandle {
+        let start = offset
+        var storedCount = raw.count
+        if isCompressing, mayCompress ?? (kind == .data) {
+            if packed.count < raw.count { packed = [UInt8](repeating: 0, count: raw.count) }
+            let count = unsafe packed.withUnsafeMutableBytes {
+                unsafe LZ4Block.compress(raw, into: $0)
+            }
+            storedCount = count ?? raw.count
+        }
+        let header = BlockHeader(
+            storedCount: storedCount, mark: UInt32(raw.count), segment: segment, kind: kind)
+        let headerStart = buffer.count
+        buffer.append(contentsOf: repeatElement(0, count: BlockHeader.byteCount))
+        if storedCount < raw.count {
+            buffer.append(contentsOf: packed[..<storedCount])
+        } else {
+            unsafe buffer.append(contentsOf: raw)
+        }
+        unsafe buffer.withUnsafeMutableBytes {
+            unsafe header.seal(at: $0.baseAddress! + headerStart)
+        }
+        try align(to: 8)
+        if buffer.count >= Self.bufferBytes { try flush() }
+        return BlockHandle(
+            offset: start, storedCount: UInt32(storedCount), rawCount: UInt32(raw.count))
+    }
+
+    private func flush() throws(StoreError) {
+        let offset = written
+        try buffer.withBytes { (view) throws(StoreError) in
+            try unsafe file.write(view.buffer, at: offset)
+        }
+        written += UInt64(buffer.count)
+        buffer.removeAll(keepingCapacity: true)
+    }
+
+    /// Writes what is left and the footer, and makes the file durable. Returns its size.
+    func finish(_ footer: [UInt8]) throws(StoreError) -> UInt64 {
+        try append(footer)
+        try flush()
+        try file.sync()
+        return written
+    }
+}

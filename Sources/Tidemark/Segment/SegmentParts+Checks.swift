@@ -1,0 +1,130 @@
+extension SegmentParts {
+    /// A part of the segment and where it begins.
+    struct ContentPlace {
+        enum Kind {
+            case data
+            case changes
+            case hashIndex
+            case table(BlockHeader.Kind)
+        }
+
+        let kind: Kind
+        let offset: UInt64
+        let byteCount: UInt64
+        /// The number among the parts of its kind.
+        let number: Int
+    }
+
+    /// All parts in the order in which they lie in the file, but for the footer.
+    func contentPlaces() -> [ContentPlace] {
+        var places: [ContentPlace] = []
+        for block in 0..<directory.blockCount {
+            let offset = directory.offset(of: block)
+            places.append(
+                ContentPlace(
+                    kind: .data, offset: offset,
+                    byteCount: directory.offset(of: block + 1) - offset, number: block))
+        }
+        for number in 0..<changeBlockCount {
+            let row = changeRow(number)
+            places.append(
+                ContentPlace(
+                    kind: .changes, offset: row.offset,
+                    byteCount: row.end > row.offset ? row.end - row.offset : 0, number: number))
+        }
+        let chunkBytes = UInt64(HashIndex.bucketsPerChunk * HashIndex.bucketByteCount)
+        for chunk in 0..<chunkCount {
+            let start = UInt64(chunk) * chunkBytes
+            let all = footer.bucketCount * UInt64(HashIndex.bucketByteCount)
+            places.append(
+                ContentPlace(
+                    kind: .hashIndex, offset: footer.indexOffset + start,
+                    byteCount: min(chunkBytes, all - start), number: chunk))
+        }
+        let tables: [(BlockHandle, BlockHeader.Kind)] = [
+            (footer.indexChecksums, .indexChecksums), (footer.directory, .directory),
+            (footer.changeDirectory, .changeDirectory), (footer.tables, .tables),
+            (footer.datasets, .datasets), (footer.collected, .collected),
+        ]
+        for (handle, kind) in tables {
+            places.append(
+                ContentPlace(
+                    kind: .table(kind), offset: handle.offset,
+                    byteCount: handle.endOffset - handle.offset, number: 0))
+        }
+        return places
+    }
+
+    /// Bytes between two parts, there so that the second begins where it may: they are zero.
+    func checkPadding(_ range: Range<UInt64>) throws(StoreError) {
+        try file.populate(offset: Int(range.lowerBound), count: range.count)
+        let bytes = unsafe UnsafeRawBufferPointer(
+            rebasing: map[Int(range.lowerBound)..<Int(range.upperBound)])
+        guard unsafe range.count < HashIndex.bucketByteCount && bytes.allSatisfy({ $0 == 0 })
+        else {
+            throw damaged("the segment has bytes between its parts", at: range.lowerBound)
+        }
+    }
+
+    /// Reads a part past every cache and checks it against the rest of the segment.
+    func check(_ place: ContentPlace) throws(StoreError) {
+        switch place.kind {
+        case .data: try checkData(place.number)
+        case .changes:
+            let row = changeRow(place.number)
+            for change in try changes(row) {
+                try withEntry(of: change) { _ in }
+            }
+            let header = unsafe BlockHeader(at: map.baseAddress! + Int(row.offset))
+            let end =
+                row.offset + UInt64(BlockHeader.byteCount) + UInt64(header.storedCount)
+            if end < row.end { try checkPadding(end..<row.end) }
+        case .hashIndex: try checkChunk(place.number)
+        case .table(.datasets): _ = try datasets()
+        case .table(.collected): _ = try collected()
+        case .table(.tables):
+            _ = try file.readBlock(footer.tables, kind: .tables, segment: footer.segment)
+        case .table(let kind):
+            let handle =
+                switch kind {
+                case .directory: footer.directory
+                case .changeDirectory: footer.changeDirectory
+                default: footer.indexChecksums
+                }
+            _ = unsafe try Self.mappedBlock(
+                handle, kind, in: file, map, segment: footer.segment)
+        }
+    }
+
+    /// Reads a data block, and finds each of its keys through the hash index.
+    private func checkData(_ block: Int) throws(StoreError) {
+        let own = try readData(block)
+        let offset = directory.offset(of: block)
+        guard let view = unsafe DataBlockView(base: own.bytes.base, rawCount: own.count) else {
+            throw damaged("a block has an impossible number of entries", at: offset)
+        }
+        do throws(Malformed) {
+            try view.check(originCount: originCount)
+        } catch {
+            throw error.error(in: file.path, at: offset)
+        }
+        guard view.entry(at: 0)?.position.compare(directory.position(of: block)) == 0 else {
+            throw damaged("the directory names another first entry of this block", at: offset)
+        }
+        for slot in 0..<view.count {
+            guard let entry = view.entry(at: slot), !entry.isSuperseded else { continue }
+            let hash = KeyHash.of(entry.key, in: entry.dataset)
+            guard let place = try place(of: entry.key, in: entry.dataset, hash: hash),
+                place.block == block, view.slot(ofOffset: place.offset) == slot
+            else { throw damaged("the hash index denies a key of this block", at: offset) }
+        }
+    }
+
+    /// A data block from the disk, checked against its checksum and decompressed.
+    private func readData(_ block: Int) throws(StoreError) -> Block {
+        let handle = try handle(of: block)
+        let end = directory.offset(of: block + 1)
+        if handle.endOffset < end { try checkPadding(handle.endOffset..<end) }
+        return try file.readBlock(handle, kind: .data, segment: footer.segment)
+    }
+}

@@ -1,0 +1,431 @@
+internal import Synchronization
+
+/// A sealed segment as readers see it: mapped, with its indexes in place and each part checked
+/// when it is first touched.
+@safe
+final class SegmentParts: @unchecked Sendable {
+    // Unchecked: pointers into a read-only mapping, which `file` holds, and into memory of
+    // atomics.
+
+    let footer: SegmentFooter
+    let file: any StorageFile
+    let tables: VersionTables
+    let directory: SegmentDirectory
+    let originCount: Int
+    let map: UnsafeRawBufferPointer
+    private let buckets: UnsafeRawPointer
+    private let bucketCount: Int
+    private let checksums: UnsafeRawPointer
+    private let checkedChunks: AtomicBitmap
+    private let checkedBlocks: AtomicBitmap
+    private let changeRows: ByteView
+    private let cache: BlockCache
+    private let serial: UInt64
+    /// For each block, where the cache may have it.
+    private let slots: UnsafeMutablePointer<Atomic<UInt32>>
+
+    init(
+        file: any StorageFile, footer: SegmentFooter, fileSize: UInt64, cache: BlockCache
+    ) throws(StoreError) {
+        self.file = file
+        self.footer = footer
+        self.cache = cache
+        let map = unsafe try file.mapForReading()
+        guard map.count == Int(fileSize) else {
+            throw Malformed("the segment's size changes").error(in: file.path, at: nil)
+        }
+        unsafe self.map = map
+        let number = footer.segment
+        func block(
+            _ handle: BlockHandle, _ kind: BlockHeader.Kind
+        ) throws(StoreError) -> ByteView {
+            unsafe try Self.mappedBlock(handle, kind, in: file, map, segment: number)
+        }
+        let directory = try block(footer.directory, .directory)
+        do throws(Malformed) {
+            self.directory = try SegmentDirectory(directory, dataEnd: footer.dataEnd)
+            guard self.directory.blockCount == Int(footer.dataBlockCount) else {
+                throw Malformed("directory and footer disagree about the number of blocks")
+            }
+        } catch {
+            throw error.error(in: file.path, at: footer.directory.offset)
+        }
+        let tablesBlock = try file.readBlock(footer.tables, kind: .tables, segment: number)
+        do throws(Malformed) {
+            tables = try VersionTables(decoding: tablesBlock.bytes)
+        } catch {
+            throw error.error(in: file.path, at: footer.tables.offset)
+        }
+        originCount = tables.originCount
+        changeRows = try block(footer.changeDirectory, .changeDirectory)
+        let checksums = try block(footer.indexChecksums, .indexChecksums)
+        bucketCount = Int(footer.bucketCount)
+        let chunkCount =
+            (bucketCount + HashIndex.bucketsPerChunk - 1) / HashIndex.bucketsPerChunk
+        guard
+            changeRows.count == ChangeIndex.rowByteCount * Int(footer.changeBlockCount) + 8,
+            checksums.count == 8 * chunkCount
+        else {
+            throw Malformed("an index has the wrong length").error(
+                in: file.path, at: footer.changeDirectory.offset)
+        }
+        unsafe self.checksums = checksums.base
+        unsafe buckets = map.baseAddress! + Int(footer.indexOffset)
+        checkedChunks = AtomicBitmap(count: chunkCount)
+        let blockCount = Int(footer.dataBlockCount)
+        checkedBlocks = AtomicBitmap(count: blockCount)
+        serial = cache.takeSerial()
+        unsafe slots = .allocate(capacity: max(1, blockCount))
+        for index in 0..<blockCount {
+            unsafe (slots + index).initialize(to: Atomic(0))
+        }
+    }
+
+    deinit {
+        unsafe slots.deallocate()
+    }
+
+    func damaged(_ what: String, at offset: UInt64) -> StoreError {
+        Malformed(what).error(in: file.path, at: offset)
+    }
+
+    // MARK: - Blocks that are used where they lie
+
+    /// Checks a block that is stored as it is, and gives its bytes in the mapping.
+    static func mappedBlock(
+        _ handle: BlockHandle, _ kind: BlockHeader.Kind, in file: any StorageFile,
+        _ map: UnsafeRawBufferPointer, segment: UInt64
+    ) throws(StoreError) -> ByteView {
+        let count = BlockHeader.byteCount + Int(handle.storedCount)
+        try file.populate(offset: Int(handle.offset), count: count)
+        let base = unsafe map.baseAddress! + Int(handle.offset)
+        let header = unsafe BlockHeader(at: base)
+        guard header.storedCount == handle.storedCount, header.mark == handle.rawCount,
+            handle.storedCount == handle.rawCount, header.kind == kind.rawValue,
+            header.segment == UInt32(truncatingIfNeeded: segment), header.epoch == 0,
+            unsafe BlockHeader.checksum(at: base, storedCount: Int(handle.storedCount))
+                == header.checksum
+        else {
+            throw Malformed("block \(kind): the checksum does not match")
+                .error(in: file.path, at: handle.offset)
+        }
+        return unsafe ByteView(
+            base: base + BlockHeader.byteCount, count: Int(handle.storedCount))
+    }
+
+    // MARK: - Data blocks
+
+    /// Where a data block is stored, from its header, which is checked against the directory. The
+    /// checksum is not looked at.
+    @inline(__always)
+    private func stored(_ block: Int) throws(StoreError) -> (base: UnsafeRawPointer, BlockHandle) {
+        let offset = directory.offset(of: block)
+        let end = directory.offset(of: block + 1)
+        let base = unsafe map.baseAddress! + Int(offset)
+        let header = unsafe BlockHeader(at: base)
+        let handle = BlockHandle(
+            offset: offset, storedCount: header.storedCount, rawCount: header.mark)
+        let isCompressed = directory.isCompressed(block)
+        guard handle.endOffset <= end, end - handle.endOffset < 8, handle.isPlausible,
+            isCompressed == (handle.storedCount < handle.rawCount)
+        else { throw damaged("the header of a block does not fit its place", at: offset) }
+        return unsafe (base + BlockHeader.byteCount, handle)
+    }
+
+    func handle(of block: Int) throws(StoreError) -> BlockHandle {
+        try populate(block)
+        return unsafe try stored(block).1
+    }
+
+    private func populate(_ block: Int) throws(StoreError) {
+        let offset = directory.offset(of: block)
+        try file.populate(
+            offset: Int(offset), count: Int(directory.offset(of: block + 1) - offset))
+    }
+
+    private func checkChecksum(
+        _ base: UnsafeRawPointer, _ handle: BlockHandle
+    ) throws(StoreError) {
+        let start = unsafe base - BlockHeader.byteCount
+        let header = unsafe BlockHeader(at: start)
+        guard
+            unsafe BlockHeader.checksum(at: start, storedCount: Int(handle.storedCount))
+                == header.checksum, header.kind == BlockHeader.Kind.data.rawValue,
+            header.segment == UInt32(truncatingIfNeeded: footer.segment), header.epoch == 0
+        else { throw damaged("block data: the checksum does not match", at: handle.offset) }
+    }
+
+    private func checkEntries(
+        _ base: UnsafeRawPointer, rawCount: Int, of block: Int
+    ) throws(StoreError) {
+        do throws(Malformed) {
+            guard let view = unsafe DataBlockView(base: base, rawCount: rawCount) else {
+                throw Malformed("a block has an impossible number of entries")
+            }
+            try view.check(originCount: originCount)
+            let first = view.entry(at: 0)
+            guard first?.position.compare(directory.position(of: block)) == 0 else {
+                throw Malformed("the directory names another first entry of this block")
+            }
+        } catch {
+            throw error.error(in: file.path, at: directory.offset(of: block))
+        }
+    }
+
+    /// A block that is stored as it is, checked when it is first asked for.
+    func mappedData(_ block: Int) throws(StoreError) -> (base: UnsafeRawPointer, rawCount: Int) {
+        let isChecked = checkedBlocks[block]
+        if !isChecked { try populate(block) }
+        let (base, handle) = unsafe try stored(block)
+        if !isChecked {
+            try unsafe checkChecksum(base, handle)
+            try unsafe checkEntries(base, rawCount: Int(handle.rawCount), of: block)
+            checkedBlocks.set(block)
+        }
+        return unsafe (base, Int(handle.rawCount))
+    }
+
+    /// The length of a compressed block before compression.
+    func rawCount(of block: Int) throws(StoreError) -> Int {
+        if !checkedBlocks[block] { try populate(block) }
+        return unsafe Int(try stored(block).1.rawCount)
+    }
+
+    /// Decompresses a block, whose checksum is compared each time and whose entries are checked
+    /// the first time.
+    func decompress(
+        _ block: Int, into target: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) {
+        let (base, handle) = unsafe try stored(block)
+        try unsafe checkChecksum(base, handle)
+        let source = unsafe UnsafeRawBufferPointer(start: base, count: Int(handle.storedCount))
+        guard target.count == Int(handle.rawCount),
+            unsafe LZ4Block.decompress(source, into: target)
+        else {
+            throw damaged("a block does not decompress to its length", at: handle.offset)
+        }
+        guard !checkedBlocks[block] else { return }
+        try unsafe checkEntries(
+            UnsafeRawPointer(target.baseAddress!), rawCount: target.count, of: block)
+        checkedBlocks.set(block)
+    }
+
+    // MARK: - Single entries
+
+    /// Hands out the entry at a place, or nil if none can begin there.
+    @inline(__always)
+    func withEntry<Result>(
+        at place: EntryPlace, _ body: (Entry?) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let block = place.block
+        guard block < directory.blockCount else { return try body(nil) }
+        // A lone large entry begins where entries begin.
+        if !directory.isCompressed(block) {
+            if !checkedBlocks[block] { _ = unsafe try mappedData(block) }
+            let start = Int(directory.offset(of: block)) + BlockHeader.byteCount
+            let end = Int(directory.offset(of: block + 1))
+            return try unsafe body(
+                entry(at: place.offset, map.baseAddress! + start, count: end - start))
+        }
+        let slot = unsafe slots + block
+        let owner = BlockCache.owner(serial: serial, block: block)
+        if let pinned = unsafe cache.pin(owner, slot: slot) {
+            defer { cache.unpin(pinned) }
+            return try unsafe body(
+                entry(at: place.offset, pinned.base, count: pinned.rawCount))
+        }
+        return try withUncachedEntry(at: place, owner, body)
+    }
+
+    private func withUncachedEntry<Result>(
+        at place: EntryPlace, _ owner: UInt64,
+        _ body: (Entry?) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let block = place.block
+        let rawCount = try rawCount(of: block)
+        let filled = unsafe try cache.fill(owner, slot: slots + block, rawCount: rawCount) {
+            (memory) throws(StoreError) in
+            try unsafe decompress(block, into: memory)
+        }
+        if let pinned = filled {
+            defer { cache.unpin(pinned) }
+            return try unsafe body(
+                entry(at: place.offset, pinned.base, count: pinned.rawCount))
+        }
+        let own = unsafe try Block(count: rawCount) { (memory) throws(StoreError) in
+            try unsafe decompress(block, into: memory)
+        }
+        let result = try unsafe body(entry(at: place.offset, own.bytes.base, count: rawCount))
+        withExtendedLifetime(own) {}
+        return result
+    }
+
+    @inline(__always)
+    private func entry(at offset: Int, _ base: UnsafeRawPointer, count: Int) -> Entry? {
+        guard offset >= DataBlock.entriesOffset, offset < count else { return nil }
+        return unsafe EntryLayout.entry(at: base + offset, end: base + count, timeBase: base)
+    }
+
+    // MARK: - Hash index
+
+    @inline(__always)
+    func withNewest<Result>(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64,
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result? {
+        var number = HashIndex.bucket(of: hash, count: bucketCount)
+        var visited = 0
+        while visited < bucketCount {
+            if !checkedChunks[number / HashIndex.bucketsPerChunk] {
+                try checkChunk(number / HashIndex.bucketsPerChunk)
+            }
+            var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
+            while let place = bucket.nextPlace() {
+                let found = try withEntry(at: place) { (entry) throws(StoreError) -> Result? in
+                    guard let entry, entry.dataset == dataset, entry.key.equals(key) else {
+                        return nil
+                    }
+                    return try body(entry, tables)
+                }
+                if let found { return found }
+            }
+            guard bucket.isOverflown else { return nil }
+            number = number + 1 < bucketCount ? number + 1 : 0
+            visited += 1
+        }
+        return nil
+    }
+
+    /// Where the newest entry of a key lies; nil if there is none.
+    func place(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> EntryPlace? {
+        var number = HashIndex.bucket(of: hash, count: bucketCount)
+        var visited = 0
+        while visited < bucketCount {
+            if !checkedChunks[number / HashIndex.bucketsPerChunk] {
+                try checkChunk(number / HashIndex.bucketsPerChunk)
+            }
+            var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
+            while let place = bucket.nextPlace() {
+                let isFound = try withEntry(at: place) { (entry) throws(StoreError) in
+                    entry.map { $0.dataset == dataset && $0.key.equals(key) } ?? false
+                }
+                if isFound { return place }
+            }
+            guard bucket.isOverflown else { return nil }
+            number = number + 1 < bucketCount ? number + 1 : 0
+            visited += 1
+        }
+        return nil
+    }
+
+    /// Compares a part of the hash index with its checksum.
+    func checkChunk(_ chunk: Int) throws(StoreError) {
+        let first = chunk * HashIndex.bucketsPerChunk
+        let count = min(HashIndex.bucketsPerChunk, bucketCount - first)
+        let start = Int(footer.indexOffset) + first * HashIndex.bucketByteCount
+        let byteCount = count * HashIndex.bucketByteCount
+        try file.populate(offset: start, count: byteCount)
+        let bytes = unsafe UnsafeRawBufferPointer(
+            rebasing: map[start..<(start + byteCount)])
+        let expected = unsafe UInt64(
+            littleEndian: (checksums + 8 * chunk).loadUnaligned(as: UInt64.self))
+        guard unsafe checksum64(bytes) == expected else {
+            throw damaged("the hash index: the checksum does not match", at: UInt64(start))
+        }
+        checkedChunks.set(chunk)
+    }
+
+    var chunkCount: Int { checkedChunks.count }
+
+    // MARK: - Changes
+
+    /// A row of the change directory.
+    struct ChangeRow {
+        let dataset: DatasetID
+        let syncCount: UInt64
+        let offset: UInt64
+        /// Where the block ends at most.
+        let end: UInt64
+    }
+
+    var changeBlockCount: Int { Int(footer.changeBlockCount) }
+
+    func changeRow(_ index: Int) -> ChangeRow {
+        let base = unsafe changeRows.base + index * ChangeIndex.rowByteCount
+        func offset(_ base: UnsafeRawPointer) -> UInt64 {
+            unsafe UInt64(
+                UInt32(littleEndian: (base + 4).loadUnaligned(as: UInt32.self))) << 3
+        }
+        return unsafe ChangeRow(
+            dataset: UInt32(littleEndian: base.loadUnaligned(as: UInt32.self)),
+            syncCount: UInt64(littleEndian: (base + 8).loadUnaligned(as: UInt64.self)),
+            offset: offset(base), end: offset(base + ChangeIndex.rowByteCount))
+    }
+
+    /// The first row that can hold changes of the dataset after the count. O(log n).
+    func changeRow(of dataset: DatasetID, after syncCount: UInt64) -> Int {
+        var low = 0
+        var high = changeBlockCount
+        while low < high {
+            let middle = (low + high) / 2
+            let row = changeRow(middle)
+            if (row.dataset, row.syncCount) <= (dataset, syncCount) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        return max(0, low - 1)
+    }
+
+    /// The changes of a row, each checked to name a block of the segment.
+    func changes(_ row: ChangeRow) throws(StoreError) -> [Change] {
+        let end = unsafe UInt64(map.count)
+        guard row.offset >= footer.dataEnd, row.offset < row.end, row.end <= end,
+            row.end - row.offset > UInt64(BlockHeader.byteCount)
+        else { throw damaged("a block of changes lies outside the segment", at: row.offset) }
+        try file.populate(offset: Int(row.offset), count: BlockHeader.byteCount)
+        let header = unsafe BlockHeader(at: map.baseAddress! + Int(row.offset))
+        let handle = BlockHandle(
+            offset: row.offset, storedCount: header.storedCount, rawCount: header.mark)
+        guard handle.endOffset <= row.end else {
+            throw damaged("a block of changes is longer than its place", at: row.offset)
+        }
+        let bytes = unsafe try Self.mappedBlock(
+            handle, .changes, in: file, map, segment: footer.segment)
+        do throws(Malformed) {
+            let changes = try ChangeIndex.decode(bytes, blockCount: directory.blockCount)
+            guard changes[0].dataset == row.dataset, changes[0].syncCount == row.syncCount else {
+                throw Malformed("the change directory names another first change")
+            }
+            return changes
+        } catch {
+            throw error.error(in: file.path, at: row.offset)
+        }
+    }
+
+    // MARK: - Tables that few ask for
+
+    func datasets() throws(StoreError) -> SegmentDatasets {
+        let block = try file.readBlock(
+            footer.datasets, kind: .datasets, segment: footer.segment)
+        do throws(Malformed) {
+            return try SegmentDatasets(decoding: block.bytes)
+        } catch {
+            throw error.error(in: file.path, at: footer.datasets.offset)
+        }
+    }
+
+    /// Up to where tombstones were dropped, for each dataset of which any were.
+    func collected() throws(StoreError) -> [DatasetID: UInt64] {
+        let block = try file.readBlock(
+            footer.collected, kind: .collected, segment: footer.segment)
+        do throws(Malformed) {
+            return try SegmentDatasets.decodeCollected(block.bytes)
+        } catch {
+            throw error.error(in: file.path, at: footer.collected.offset)
+        }
+    }
+}
