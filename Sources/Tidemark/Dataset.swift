@@ -6,12 +6,13 @@
 public final class Dataset: Sendable {
     public let store: Store
     let state: DatasetState
-
-    var engine: Engine { store.engine }
+    /// The store's: at hand here, so that a read counts no reference to it.
+    let engine: Engine
 
     init(_ state: DatasetState, in store: Store) {
         self.state = state
         self.store = store
+        engine = store.engine
     }
 
     public var name: String { state.name }

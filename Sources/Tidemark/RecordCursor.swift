@@ -10,17 +10,19 @@
 public final class RecordCursor {
     // One of the two is there. They are no cases of one enum, because steps are changed where
     // they lie: taking a payload out and putting it back copies its arrays at every step.
-    private var scan: ScanSteps?
-    private var changes: ChangeSteps?
+    // The check for exclusive access at each step would cost more than the step: nobody else can
+    // reach them while one is on its way.
+    @exclusivity(unchecked) private var scan: ScanSteps?
+    @exclusivity(unchecked) private var changes: ChangeSteps?
     private let dirtiness: Dirtiness
 
     init(_ steps: ScanSteps, _ dirtiness: Dirtiness) {
-        scan = steps
+        unsafe scan = steps
         self.dirtiness = dirtiness
     }
 
     init(_ steps: ChangeSteps, _ dirtiness: Dirtiness) {
-        changes = steps
+        unsafe changes = steps
         self.dirtiness = dirtiness
     }
 
@@ -48,11 +50,20 @@ public final class RecordCursor {
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) throws(StoreError) -> Result? {
-        try next { entry, _ in
-            let key = unsafe entry.key.buffer.bytes
-            guard entry.kind == .put else { return body(key, nil) }
-            return body(key, unsafe entry.value.buffer.bytes)
+        guard unsafe scan?.order == .forward else {
+            return try next { entry, _ in Self.withSpans(of: entry, body) }
         }
+        guard let entry = unsafe try scan!.nextEntry() else { return nil }
+        return Self.withSpans(of: entry, body)
+    }
+
+    @inline(__always)
+    private static func withSpans<Result>(
+        of entry: Entry, _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
+    ) -> Result {
+        let key = unsafe entry.key.buffer.bytes
+        guard entry.kind == .put else { return body(key, nil) }
+        return body(key, unsafe entry.value.buffer.bytes)
     }
 
     /// All that is left, in memory.
@@ -68,7 +79,7 @@ public final class RecordCursor {
     func next<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        if scan != nil { return try scan!.next(body) }
-        return try changes!.next(body)
+        if let result = unsafe try scan?.next(body) { return result }
+        return unsafe try changes?.next(body)
     }
 }

@@ -1,41 +1,73 @@
 /// Everything that can be read at one moment: immutable, shared by all readers of that moment,
 /// and replaced as a whole when a segment is sealed or compacted.
-final class ReadView: Sendable {
+@safe
+final class ReadView: @unchecked Sendable {
+    // Unchecked: the bare references are to what the arrays hold.
+
     /// The active one first, then those being sealed, newest first.
     let memtables: [Memtable]
     /// Newest first. Of one dataset, all of a run is older than all of the one before it.
     let runs: [SegmentRun]
+    private let memtableReferences: UnsafeMutableBufferPointer<Unmanaged<Memtable>>
+    private let runReferences: UnsafeMutableBufferPointer<Unmanaged<SegmentRun>>
 
     init(memtables: [Memtable], runs: [SegmentRun]) {
         self.memtables = memtables
         self.runs = runs
+        unsafe memtableReferences = .allocate(capacity: memtables.count)
+        unsafe runReferences = .allocate(capacity: runs.count)
+        for (index, memtable) in memtables.enumerated() {
+            unsafe memtableReferences.initializeElement(at: index, to: .passUnretained(memtable))
+        }
+        for (index, run) in runs.enumerated() {
+            unsafe runReferences.initializeElement(at: index, to: .passUnretained(run))
+        }
+    }
+
+    deinit {
+        unsafe memtableReferences.deallocate()
+        unsafe runReferences.deallocate()
     }
 
     /// Of all runs, newest run first.
     var segments: [SealedSegment] { runs.flatMap(\.segments) }
 
+    /// The one run that holds everything; nil if there is more than that.
+    var onlyRun: SegmentRun? {
+        runs.count == 1 && memtables.allSatisfy(\.isEmpty) ? runs[0] : nil
+    }
+
+    /// The newest version of a key, tombstones included. O(1) in each memtable and each run.
+    func newest(
+        of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        let hash = KeyHash.of(key, in: dataset)
+        for index in unsafe 0..<memtableReferences.count {
+            let found = unsafe memtableReferences[index]._withUnsafeGuaranteedRef { memtable in
+                memtable.newest(of: key, in: dataset, hash: hash, sequenceMax: sequenceMax)
+                    .map { FoundEntry($0, memtable.tables) }
+            }
+            if let found { return found }
+        }
+        for index in unsafe 0..<runReferences.count {
+            let found = try unsafe runReferences[index].withBorrowed {
+                (run) throws(StoreError) in
+                try run.newest(of: key, in: dataset, hash: hash)
+            }
+            if let found { return found }
+        }
+        return nil
+    }
+
     /// Hands out the newest version of a key, tombstones included, or nil. The entry is valid
-    /// during the call. O(1) in each memtable and each run.
+    /// during the call.
     @inline(__always)
     func withNewest<Result>(
         of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64,
         _ body: (Entry?, VersionTables?) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        let hash = KeyHash.of(key, in: dataset)
-        for memtable in memtables {
-            if let entry = memtable.newest(
-                of: key, in: dataset, hash: hash, sequenceMax: sequenceMax)
-            {
-                return try body(entry, memtable.tables)
-            }
-        }
-        for run in runs {
-            let found = try run.withNewest(of: key, in: dataset, hash: hash) {
-                (entry, tables) throws(StoreError) in
-                try body(entry, tables)
-            }
-            if let found { return found }
-        }
-        return try body(nil, nil)
+        let found = try newest(of: key, in: dataset, sequenceMax: sequenceMax)
+        defer { found?.release() }
+        return try body(found?.entry, found?.tables)
     }
 }

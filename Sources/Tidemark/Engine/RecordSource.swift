@@ -32,16 +32,24 @@ extension Engine {
         of key: ByteView, in state: DatasetState,
         _ body: (ByteView?) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        try views.withView { (view) throws(StoreError) in
-            let sequenceMax = visibleSequence.load(ordering: .acquiring)
-            let id = state.visibleID
-            guard !refusesReaders.load(ordering: .acquiring) else { throw .closed(path) }
-            guard id != 0 else { throw .datasetNotFound(state.name) }
-            return try view.withNewest(of: key, in: id, sequenceMax: sequenceMax) {
-                (entry, _) throws(StoreError) in
-                guard let entry, entry.kind == .put else { return try body(nil) }
-                return try body(entry.value)
-            }
+        let pass = views.enter()
+        defer { views.leave(pass) }
+        let found = try newest(of: key, in: state, pass)
+        defer { found?.release() }
+        guard let found, found.entry.kind == .put else { return try body(nil) }
+        return try body(found.entry.value)
+    }
+
+    /// The newest version of a key in the view of a pass.
+    private func newest(
+        of key: ByteView, in state: DatasetState, _ pass: ViewGate.Pass
+    ) throws(StoreError) -> FoundEntry? {
+        let sequenceMax = visibleSequence.load(ordering: .acquiring)
+        let id = state.visibleID
+        guard !refusesReaders.load(ordering: .acquiring) else { throw .closed(path) }
+        guard id != 0 else { throw .datasetNotFound(state.name) }
+        return try unsafe pass.view.withBorrowed { (view) throws(StoreError) in
+            try view.newest(of: key, in: id, sequenceMax: sequenceMax)
         }
     }
 

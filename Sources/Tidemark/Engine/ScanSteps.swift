@@ -4,9 +4,11 @@ struct ScanSteps {
     private let dataset: DatasetID
     private let lowerBound: [UInt8]?
     private let upperBound: [UInt8]?
-    private let order: ScanOrder
+    let order: ScanOrder
     private let includingDeleted: Bool
     private var cursor: MergeCursor
+    /// In place of the cursor where there is nothing to merge.
+    private var runScan: RunScan?
     /// Backwards: the key that was decided last; its other versions are passed over.
     private var decidedKey: [UInt8] = []
     private var hasDecided = false
@@ -23,6 +25,13 @@ struct ScanSteps {
         self.includingDeleted = includingDeleted
         lowerBound = range.lowerBound
         upperBound = range.upperBound
+        if order == .forward, let run = moment.view.onlyRun {
+            cursor = MergeCursor(memtables: [], runs: [], order: order)
+            runScan = try RunScan(
+                run, dataset: dataset, from: range.lowerBound, upTo: range.upperBound,
+                includingDeleted: includingDeleted)
+            return
+        }
         cursor = try MergeCursor(moment.view, order: order)
         switch order {
         case .forward:
@@ -46,12 +55,18 @@ struct ScanSteps {
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
         guard order == .forward else { return try nextBackward(body) }
-        guard let entry = try nextForward() else { return nil }
-        return body(entry, cursor.tables)
+        guard let entry = try nextEntry() else { return nil }
+        return body(entry, runScan?.tables ?? cursor.tables)
     }
 
-    /// The next entry; the cursor stays at it until the next call. Not generic, so that the walk
-    /// is compiled once and well, whatever the callers make of the entries.
+    /// The next entry of a forward walk, good until the next call. Not generic, so that the walk is
+    /// compiled once and well, whatever the callers make of the entries.
+    mutating func nextEntry() throws(StoreError) -> Entry? {
+        if runScan != nil { return try runScan!.next() }
+        return try nextForward()
+    }
+
+    /// The cursor stays at the entry until the next call.
     private mutating func nextForward() throws(StoreError) -> Entry? {
         if hasGiven {
             hasGiven = false

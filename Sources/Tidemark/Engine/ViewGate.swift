@@ -57,24 +57,30 @@ final class ViewGate: @unchecked Sendable {
             .assumingMemoryBound(to: Atomic<Int>.self)
     }
 
-    /// Hands out the present view for the duration of the call.
+    /// A reader's stay. Whoever enters must leave.
+    @safe
+    struct Pass {
+        fileprivate let counter: UnsafeMutablePointer<Atomic<Int>>
+        /// Good until the reader leaves.
+        let view: Unmanaged<ReadView>
+    }
+
     @inline(__always)
-    func withView<Result>(
-        _ body: (ReadView) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
+    func enter() -> Pass {
         // Threads have their descriptors, whose address this is, pages apart.
         let spread = UInt64(pthread_self()) &* 0x9E37_79B9_7F4A_7C15
         let stripe = Int(spread >> 60)
         let counter = unsafe counter(
             phase: phase.load(ordering: .sequentiallyConsistent), stripe: stripe)
         unsafe counter.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        defer { unsafe counter.pointee.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
         let pointer = unsafe UnsafeRawPointer(
             bitPattern: address.load(ordering: .sequentiallyConsistent))!
-        return try unsafe Unmanaged<ReadView>.fromOpaque(pointer).withBorrowed {
-            (view) throws(StoreError) in
-            try body(view)
-        }
+        return unsafe Pass(counter: counter, view: .fromOpaque(pointer))
+    }
+
+    @inline(__always)
+    func leave(_ pass: Pass) {
+        unsafe pass.counter.pointee.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
 
     /// Puts another view in the place of the present one.

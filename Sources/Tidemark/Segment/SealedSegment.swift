@@ -78,22 +78,19 @@ final class SealedSegment: Sendable {
         return unsafe Unmanaged<SegmentParts>.fromOpaque(pointer).takeUnretainedValue()
     }
 
-    /// Hands out the newest version of a key in this segment; nil, without a call, if there is
-    /// none. O(1): one line of the index and the entry itself.
+    /// The newest version of a key in this segment.
     @inline(__always)
-    func withNewest<Result>(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64,
-        _ body: (Entry, VersionTables) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result? {
+    func newest(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
         let address = partsAddress.load(ordering: .acquiring)
         guard let pointer = unsafe UnsafeRawPointer(bitPattern: address) else {
-            return try parts().withNewest(of: key, in: dataset, hash: hash, body)
+            return try parts().newest(of: key, in: dataset, hash: hash)
         }
-        // The segment holds the parts as long as it lives, and the caller holds the segment: so
-        // no reference needs to be counted, which threads would do to the same line of memory.
+        // The segment holds the parts as long as it lives.
         return try unsafe Unmanaged<SegmentParts>.fromOpaque(pointer).withBorrowed {
             (parts) throws(StoreError) in
-            try parts.withNewest(of: key, in: dataset, hash: hash, body)
+            try parts.newest(of: key, in: dataset, hash: hash)
         }
     }
 }

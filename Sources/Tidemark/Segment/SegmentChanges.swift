@@ -46,15 +46,15 @@ extension SegmentParts {
     func withEntry<Result>(
         of change: Change, _ body: (Entry) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        try withEntry(at: change.place) { (entry) throws(StoreError) in
-            guard let entry, entry.dataset == change.dataset,
-                entry.syncCount == change.syncCount
-            else {
-                throw damaged(
-                    "the change index names an entry that is not there",
-                    at: directory.offset(of: min(change.place.block, directory.blockCount)))
-            }
-            return try body(entry)
+        let found = try entry(at: change.place)
+        defer { found?.release() }
+        guard let entry = found?.entry, entry.dataset == change.dataset,
+            entry.syncCount == change.syncCount
+        else {
+            throw damaged(
+                "the change index names an entry that is not there",
+                at: directory.offset(of: min(change.place.block, directory.blockCount)))
         }
+        return try body(entry)
     }
 }

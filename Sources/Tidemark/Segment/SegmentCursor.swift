@@ -22,6 +22,32 @@ final class BlockBuffer {
     }
 }
 
+extension SegmentParts {
+    /// A block's entries: in the mapping, or decompressed into a buffer and good until that is used
+    /// again.
+    func view(of block: Int, in buffer: BlockBuffer) throws(StoreError) -> DataBlockView {
+        let view: DataBlockView?
+        if directory.isCompressed(block) {
+            let target = unsafe buffer.room(try rawCount(of: block))
+            try unsafe decompress(block, into: target)
+            view = unsafe DataBlockView(
+                base: UnsafeRawPointer(target.baseAddress!), rawCount: target.count)
+        } else {
+            let data = unsafe try mappedData(block)
+            view = unsafe DataBlockView(base: data.base, rawCount: data.rawCount)
+        }
+        guard let view else { throw changed(block) }
+        return view
+    }
+
+    /// What is thrown when a mapped block is no longer what it was when it was checked.
+    @inline(never)
+    func changed(_ block: Int) -> StoreError {
+        damaged(
+            "a block has changed since it was checked", at: directory.offset(of: block))
+    }
+}
+
 /// Walks over the entries of one sealed segment in their order, either way.
 ///
 /// Compressed blocks go into the cursor's own memory, not through the cache: a walk over
@@ -84,11 +110,7 @@ struct SegmentCursor {
 
     @inline(__always)
     private mutating func decode() throws(StoreError) {
-        guard let decoded = view?.entry(at: slot) else {
-            throw parts.damaged(
-                "an entry of a block has changed since it was checked",
-                at: parts.directory.offset(of: block))
-        }
+        guard let decoded = view?.entry(at: slot) else { throw parts.changed(block) }
         entry = decoded
     }
 
@@ -101,22 +123,7 @@ struct SegmentCursor {
             entry = nil
             return
         }
-        let found: DataBlockView?
-        if parts.directory.isCompressed(number) {
-            let target = unsafe buffer.room(try parts.rawCount(of: number))
-            try unsafe parts.decompress(number, into: target)
-            found = unsafe DataBlockView(
-                base: UnsafeRawPointer(target.baseAddress!), rawCount: target.count)
-        } else {
-            let data = unsafe try parts.mappedData(number)
-            found = unsafe DataBlockView(base: data.base, rawCount: data.rawCount)
-        }
-        view = found
-        guard found != nil else {
-            throw parts.damaged(
-                "a block has changed since it was checked",
-                at: parts.directory.offset(of: number))
-        }
+        view = try parts.view(of: number, in: buffer)
         try decode()
     }
 

@@ -212,52 +212,53 @@ final class SegmentParts: @unchecked Sendable {
 
     // MARK: - Single entries
 
-    /// Hands out the entry at a place, or nil if none can begin there.
+    /// The entry at a place; nil if none can begin there.
     @inline(__always)
-    func withEntry<Result>(
-        at place: EntryPlace, _ body: (Entry?) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
+    func entry(at place: EntryPlace) throws(StoreError) -> FoundEntry? {
         let block = place.block
-        guard block < directory.blockCount else { return try body(nil) }
-        // A lone large entry begins where entries begin.
-        if !directory.isCompressed(block) {
+        guard block < directory.blockCount else { return nil }
+        guard directory.isCompressed(block) else {
             if !checkedBlocks[block] { _ = unsafe try mappedData(block) }
             let start = Int(directory.offset(of: block)) + BlockHeader.byteCount
             let end = Int(directory.offset(of: block + 1))
-            return try unsafe body(
-                entry(at: place.offset, map.baseAddress! + start, count: end - start))
+            let entry = unsafe entry(
+                at: place.offset, map.baseAddress! + start, count: end - start)
+            guard let entry else { return nil }
+            return FoundEntry(entry, tables)
         }
         let slot = unsafe slots + block
         let owner = BlockCache.owner(serial: serial, block: block)
         if let pinned = unsafe cache.pin(owner, slot: slot) {
-            defer { cache.unpin(pinned) }
-            return try unsafe body(
-                entry(at: place.offset, pinned.base, count: pinned.rawCount))
+            return found(at: place.offset, in: pinned)
         }
-        return try withUncachedEntry(at: place, owner, body)
+        return try uncachedEntry(at: place, owner)
     }
 
-    private func withUncachedEntry<Result>(
-        at place: EntryPlace, _ owner: UInt64,
-        _ body: (Entry?) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
+    @inline(__always)
+    private func found(at offset: Int, in pinned: BlockCache.Pinned) -> FoundEntry? {
+        guard let entry = unsafe entry(at: offset, pinned.base, count: pinned.rawCount) else {
+            cache.unpin(pinned)
+            return nil
+        }
+        return FoundEntry(entry, tables, pinned, in: cache)
+    }
+
+    @inline(never)
+    private func uncachedEntry(
+        at place: EntryPlace, _ owner: UInt64
+    ) throws(StoreError) -> FoundEntry? {
         let block = place.block
         let rawCount = try rawCount(of: block)
         let filled = unsafe try cache.fill(owner, slot: slots + block, rawCount: rawCount) {
             (memory) throws(StoreError) in
             try unsafe decompress(block, into: memory)
         }
-        if let pinned = filled {
-            defer { cache.unpin(pinned) }
-            return try unsafe body(
-                entry(at: place.offset, pinned.base, count: pinned.rawCount))
-        }
+        if let filled { return found(at: place.offset, in: filled) }
         let own = unsafe try Block(count: rawCount) { (memory) throws(StoreError) in
             try unsafe decompress(block, into: memory)
         }
-        let result = try unsafe body(entry(at: place.offset, own.bytes.base, count: rawCount))
-        withExtendedLifetime(own) {}
-        return result
+        let entry = unsafe entry(at: place.offset, own.bytes.base, count: rawCount)
+        return entry.map { FoundEntry($0, tables, own: own) }
     }
 
     @inline(__always)
@@ -268,38 +269,27 @@ final class SegmentParts: @unchecked Sendable {
 
     // MARK: - Hash index
 
+    /// The newest version of a key. O(1): one line of the index and the entry itself.
     @inline(__always)
-    func withNewest<Result>(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64,
-        _ body: (Entry, VersionTables) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result? {
-        var number = HashIndex.bucket(of: hash, count: bucketCount)
-        var visited = 0
-        while visited < bucketCount {
-            if !checkedChunks[number / HashIndex.bucketsPerChunk] {
-                try checkChunk(number / HashIndex.bucketsPerChunk)
-            }
-            var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
-            while let place = bucket.nextPlace() {
-                let found = try withEntry(at: place) { (entry) throws(StoreError) -> Result? in
-                    guard let entry, entry.dataset == dataset, entry.key.equals(key) else {
-                        return nil
-                    }
-                    return try body(entry, tables)
-                }
-                if let found { return found }
-            }
-            guard bucket.isOverflown else { return nil }
-            number = number + 1 < bucketCount ? number + 1 : 0
-            visited += 1
-        }
-        return nil
+    func newest(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        try search(key, in: dataset, hash: hash)?.found
     }
 
     /// Where the newest entry of a key lies; nil if there is none.
     func place(
         of key: ByteView, in dataset: DatasetID, hash: UInt64
     ) throws(StoreError) -> EntryPlace? {
+        guard let (found, place) = try search(key, in: dataset, hash: hash) else { return nil }
+        found.release()
+        return place
+    }
+
+    @inline(__always)
+    private func search(
+        _ key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> (found: FoundEntry, place: EntryPlace)? {
         var number = HashIndex.bucket(of: hash, count: bucketCount)
         var visited = 0
         while visited < bucketCount {
@@ -308,10 +298,11 @@ final class SegmentParts: @unchecked Sendable {
             }
             var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
             while let place = bucket.nextPlace() {
-                let isFound = try withEntry(at: place) { (entry) throws(StoreError) in
-                    entry.map { $0.dataset == dataset && $0.key.equals(key) } ?? false
+                guard let found = try entry(at: place) else { continue }
+                if found.entry.dataset == dataset, found.entry.key.equals(key) {
+                    return (found, place)
                 }
-                if isFound { return place }
+                found.release()
             }
             guard bucket.isOverflown else { return nil }
             number = number + 1 < bucketCount ? number + 1 : 0

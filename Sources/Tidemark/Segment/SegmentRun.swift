@@ -1,13 +1,20 @@
 /// Sealed segments that together are one sorted sequence: each entry of one stands before all of
 /// the next. A run that is small is one segment; a large one is cut, so that the memory for making
 /// a segment is bounded whatever the size of the store.
-final class SegmentRun: Sendable {
+@safe
+final class SegmentRun: @unchecked Sendable {
+    // Unchecked: `first` is a reference that `segments` holds.
+
     /// In the order of their entries.
     let segments: [SealedSegment]
+    private let isSingle: Bool
+    private let first: Unmanaged<SealedSegment>
 
     init(_ segments: [SealedSegment]) {
         precondition(!segments.isEmpty, "a run without a segment")
         self.segments = segments
+        isSingle = segments.count == 1
+        unsafe first = .passUnretained(segments[0])
     }
 
     var fileSize: UInt64 { segments.reduce(0) { $0 + $1.fileSize } }
@@ -29,22 +36,27 @@ final class SegmentRun: Sendable {
     }
 
     @inline(__always)
-    func withNewest<Result>(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64,
-        _ body: (Entry, VersionTables) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result? {
-        if segments.count == 1 {
-            return try segments[0].withNewest(of: key, in: dataset, hash: hash, body)
+    func newest(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        guard isSingle else { return try newestOfMany(of: key, in: dataset, hash: hash) }
+        return try unsafe first.withBorrowed { (segment) throws(StoreError) in
+            try segment.newest(of: key, in: dataset, hash: hash)
         }
+    }
+
+    private func newestOfMany(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
         // The newest version may be the last entry of one segment, or the first of the next.
         let index = try index(of: EntryPosition(before: key, in: dataset))
-        if let found = try segments[index].withNewest(of: key, in: dataset, hash: hash, body) {
+        if let found = try segments[index].newest(of: key, in: dataset, hash: hash) {
             return found
         }
         guard index + 1 < segments.count else { return nil }
         let next = try segments[index + 1].parts().directory.position(of: 0)
         guard next.dataset == dataset, next.key.equals(key) else { return nil }
-        return try segments[index + 1].withNewest(of: key, in: dataset, hash: hash, body)
+        return try segments[index + 1].newest(of: key, in: dataset, hash: hash)
     }
 }
 

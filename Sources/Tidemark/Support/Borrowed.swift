@@ -6,14 +6,16 @@ extension Unmanaged {
     func withBorrowed<Result>(
         _ body: (Instance) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        let result: Swift.Result<Result, StoreError> = unsafe _withUnsafeGuaranteedRef {
-            instance in
+        var result: Result?
+        var failure: StoreError?
+        unsafe _withUnsafeGuaranteedRef { instance in
             do throws(StoreError) {
-                return .success(try body(instance))
+                result = try body(instance)
             } catch {
-                return .failure(error)
+                failure = error
             }
         }
-        return try result.get()
+        if let failure { throw failure }
+        return result!
     }
 }
