@@ -105,11 +105,8 @@ extension Dataset {
     ) throws(StoreError) -> Dot {
         let staged = StagedWrite(
             state: state, kind: kind, key: key, value: value, expected: expected)
-        let dot = try engine.commit(1, durability: durability) { (_, body) throws(StoreError) in
-            try body(staged)
-        }
+        let dot = try engine.commit(staged, durability: durability)
         engine.waiters.wakeAll(for: state.name)
-        guard let dot else { preconditionFailure("a commit of one write without a dot") }
         return dot
     }
 }

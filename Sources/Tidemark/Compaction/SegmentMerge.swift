@@ -61,7 +61,7 @@ struct SegmentMerge {
 /// Makes the segments of a run, one after the other as they fill.
 final class SegmentRunWriter {
     private let make: () throws(StoreError) -> SegmentWriter
-    private var current: SegmentWriter?
+    @exclusivity(unchecked) private var current: SegmentWriter?
     /// Number and size of each segment that is complete.
     private(set) var finished: [Manifest.Segment] = []
 
@@ -73,32 +73,33 @@ final class SegmentRunWriter {
     /// The segment to write to.
     @inline(__always)
     func segment() throws(StoreError) -> SegmentWriter {
-        if let current, !current.isFull { return current }
+        if let current = unsafe current, !current.isFull { return current }
         return try nextSegment()
     }
 
     private func nextSegment() throws(StoreError) -> SegmentWriter {
         try finishCurrent()
         let next = try make()
-        current = next
+        unsafe current = next
         return next
     }
 
     private func finishCurrent() throws(StoreError) {
-        guard let current else { return }
+        guard let current = unsafe current else { return }
         finished.append(
             Manifest.Segment(number: current.number, fileSize: try current.finish(), run: 0))
-        self.current = nil
+        unsafe self.current = nil
     }
 
     /// Completes the last segment. There is at least one, though it may be empty.
     func finish() throws(StoreError) {
-        if current == nil, finished.isEmpty { _ = try nextSegment() }
+        if unsafe current == nil, finished.isEmpty { _ = try nextSegment() }
         try finishCurrent()
     }
 
     /// Numbers of all segments that were begun.
     var numbers: [UInt64] {
-        finished.map(\.number) + (current.map { [$0.number] } ?? [])
+        let begun = unsafe current.map { [$0.number] } ?? []
+        return finished.map(\.number) + begun
     }
 }

@@ -76,7 +76,7 @@ extension Engine {
         return bytes
     }
 
-    private func check(_ staged: StagedWrite) throws(StoreError) {
+    func check(_ staged: StagedWrite) throws(StoreError) {
         guard staged.state.isVisible else { throw .datasetNotFound(staged.state.name) }
         guard (1...Limits.keyBytesMax).contains(staged.key.count) else {
             throw StoreError(
@@ -91,7 +91,7 @@ extension Engine {
         }
     }
 
-    private func checkExpectation(of staged: StagedWrite) throws(StoreError) {
+    func checkExpectation(of staged: StagedWrite) throws(StoreError) {
         guard let expected = staged.expected else { return }
         let found = try currentView.withNewest(
             of: staged.key, in: staged.state.recordsID, sequenceMax: sequence
@@ -108,7 +108,7 @@ extension Engine {
     }
 
     /// Stamps a local write and puts it into log and memtable. Under `monitor`.
-    private func append(
+    func append(
         _ staged: StagedWrite, seen: VersionVector?, to block: inout LogBlockWriter,
         memtable: Memtable
     ) -> Dot {
@@ -135,7 +135,7 @@ extension Engine {
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
     /// what the write replaces is looked at, so that it descends from just that. nil if the
     /// dataset's vector covers it.
-    private func vectorOfReplaced(_ staged: StagedWrite) throws(StoreError) -> VersionVector? {
+    func vectorOfReplaced(_ staged: StagedWrite) throws(StoreError) -> VersionVector? {
         try currentView.withNewest(
             of: staged.key, in: staged.state.recordsID, sequenceMax: .max
         ) { (entry, tables) throws(StoreError) -> VersionVector? in

@@ -99,12 +99,26 @@ extension Engine {
         guard !runs.isEmpty else { return }
         do {
             try compact(runs)
+            try dropSpareLogs()
         } catch {
             if error.code != .corruption, error.code != .closed {
                 monitor.withLock { stopWriting(error) }
             }
             throw error
         }
+    }
+
+    /// Gives the space of logs that are not in use back to the file system.
+    private func dropSpareLogs() throws(StoreError) {
+        views.reclaim()
+        let prepared = monitor.withLock {
+            while isPreparing, failure == nil, !isClosed { monitor.wait() }
+            defer { preparedLog = nil }
+            return preparedLog
+        }
+        if let prepared { try storage.remove(prepared.path) }
+        let (_, spares) = recycler.claim(capacity: 0)
+        for spare in spares { try storage.remove(spare.path) }
     }
 
     /// Merges adjacent runs into one, which takes their place.

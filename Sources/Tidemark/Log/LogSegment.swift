@@ -35,15 +35,14 @@ final class LogSegment: @unchecked Sendable {
     /// Everything before this offset is known to be on disk.
     var durable = 0
 
-    /// What a new log takes at first.
-    private static let firstStepBytes = 1 << 20
+    /// By how much the file grows: little enough that a commit does not wait long for it.
+    private static let stepBytes = 1 << 20
 
     /// Makes a file for a log.
     ///
     /// - Parameters:
     ///   - bytes: that will be stored soon and shall be reserved at once.
-    ///   - isPrepared: whether to reserve all and write zeros, so that neither a commit nor a
-    ///     sync has to wait for the file system to allot anything later.
+    ///   - isPrepared: whether to reserve all, so that no commit has to wait for the file to grow.
     init(
         creating path: String, number: UInt64, capacity: Int, reserving bytes: Int,
         isPrepared: Bool, storage: any Storage
@@ -53,29 +52,32 @@ final class LogSegment: @unchecked Sendable {
         self.capacity = capacity
         let file = try storage.openFile(path, .create)
         self.file = file
-        reserved = isPrepared ? capacity : min(capacity, max(Self.firstStepBytes, bytes))
+        reserved = isPrepared ? capacity : min(capacity, max(Self.stepBytes, bytes))
         unsafe region = try file.map(size: capacity, reserving: reserved)
         ownedMemory = nil
         appended = 0
         epoch = 0
-        if isPrepared { try writeZeros() }
+        try writeZeros(0..<reserved)
         // The name, and the first bytes that the size stands for, are durable before anything
         // counts on the log.
         try file.sync()
     }
 
-    private func writeZeros() throws(StoreError) {
-        let zeros = [UInt8](repeating: 0, count: 1 << 20)
-        try zeros.withBytes { (view) throws(StoreError) in
-            var offset = 0
-            while offset < capacity {
-                let count = min(zeros.count, capacity - offset)
+    /// Blocks of a file that were written once are synced in two thirds of the time that blocks
+    /// take that were only reserved: the file system has nothing left to note about them.
+    private func writeZeros(_ range: Range<Int>) throws(StoreError) {
+        try Self.zeros.withBytes { (view) throws(StoreError) in
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                let count = min(view.count, range.upperBound - offset)
                 try unsafe file.write(
                     UnsafeRawBufferPointer(start: view.base, count: count), at: UInt64(offset))
                 offset += count
             }
         }
     }
+
+    private static let zeros = [UInt8](repeating: 0, count: 256 << 10)
 
     /// Makes a log of the file of one that nobody needs any more, renamed. Its blocks are allotted
     /// and written already, so that commits and syncs find them ready; what still stands in them
@@ -154,12 +156,13 @@ final class LogSegment: @unchecked Sendable {
         unsafe UnsafeRawPointer(region.baseAddress! + FileHeader.madeAtOffset)
     }
 
-    /// Reserves space for a block, in steps that double, so that a full disk is an error now.
+    /// Reserves space for a block, so that a full disk is an error now.
     func reserve(payload: Int) throws(StoreError) {
         let needed = appended + payload + 2 * BlockHeader.byteCount + 2 * Self.alignment
         guard needed > reserved else { return }
-        let wanted = min(capacity, max(2 * reserved, (needed + 4_095) & ~4_095))
+        let wanted = min(capacity, max(reserved + Self.stepBytes, (needed + 4_095) & ~4_095))
         try file.reserve(wanted)
+        try writeZeros(reserved..<wanted)
         reserved = wanted
     }
 

@@ -5,24 +5,25 @@ final class SegmentOutput {
     private let file: any StorageFile
     private let segment: UInt64
     private let isCompressing: Bool
-    private var buffer: [UInt8] = []
+    // One thread writes a segment.
+    @exclusivity(unchecked) private var buffer: [UInt8] = []
     private var written: UInt64 = 0
     /// Where a block is compressed before it is known whether that saves anything.
-    private var packed: [UInt8] = []
+    @exclusivity(unchecked) private var packed: [UInt8] = []
 
     init(_ file: any StorageFile, segment: UInt64, isCompressing: Bool) {
         self.file = file
         self.segment = segment
         self.isCompressing = isCompressing
-        buffer.reserveCapacity(Self.bufferBytes + 64 << 10)
+        unsafe buffer.reserveCapacity(Self.bufferBytes + 64 << 10)
     }
 
     /// Where the next byte goes.
-    var offset: UInt64 { written + UInt64(buffer.count) }
+    var offset: UInt64 { unsafe written + UInt64(buffer.count) }
 
     func append(_ bytes: [UInt8]) throws(StoreError) {
-        buffer.append(contentsOf: bytes)
-        if buffer.count >= Self.bufferBytes { try flush() }
+        unsafe buffer.append(contentsOf: bytes)
+        if unsafe buffer.count >= Self.bufferBytes { try flush() }
     }
 
     func align(to alignment: Int) throws(StoreError) {
@@ -47,7 +48,9 @@ final class SegmentOutput {
         let start = offset
         var storedCount = raw.count
         if isCompressing, mayCompress ?? (kind == .data) {
-            if packed.count < raw.count { packed = [UInt8](repeating: 0, count: raw.count) }
+            if unsafe packed.count < raw.count {
+                unsafe packed = [UInt8](repeating: 0, count: raw.count)
+            }
             let count = unsafe packed.withUnsafeMutableBytes {
                 unsafe LZ4Block.compress(raw, into: $0)
             }
@@ -55,10 +58,10 @@ final class SegmentOutput {
         }
         let header = BlockHeader(
             storedCount: storedCount, mark: UInt32(raw.count), segment: segment, kind: kind)
-        let headerStart = buffer.count
-        buffer.append(contentsOf: repeatElement(0, count: BlockHeader.byteCount))
+        let headerStart = unsafe buffer.count
+        unsafe buffer.append(contentsOf: repeatElement(0, count: BlockHeader.byteCount))
         if storedCount < raw.count {
-            buffer.append(contentsOf: packed[..<storedCount])
+            unsafe buffer.append(contentsOf: packed[..<storedCount])
         } else {
             unsafe buffer.append(contentsOf: raw)
         }
@@ -66,18 +69,18 @@ final class SegmentOutput {
             unsafe header.seal(at: $0.baseAddress! + headerStart)
         }
         try align(to: 8)
-        if buffer.count >= Self.bufferBytes { try flush() }
+        if unsafe buffer.count >= Self.bufferBytes { try flush() }
         return BlockHandle(
             offset: start, storedCount: UInt32(storedCount), rawCount: UInt32(raw.count))
     }
 
     private func flush() throws(StoreError) {
         let offset = written
-        try buffer.withBytes { (view) throws(StoreError) in
+        unsafe try buffer.withBytes { (view) throws(StoreError) in
             try unsafe file.write(view.buffer, at: offset)
         }
-        written += UInt64(buffer.count)
-        buffer.removeAll(keepingCapacity: true)
+        unsafe written += UInt64(buffer.count)
+        unsafe buffer.removeAll(keepingCapacity: true)
     }
 
     /// Writes what is left and the footer, and makes the file durable. Returns its size.

@@ -10,22 +10,24 @@ final class SegmentWriter {
 
     let number: UInt64
     private let output: SegmentOutput
-    private var footer: SegmentFooter
-    private var tables = VersionTables.Content()
-    private var block = DataBlockBuilder()
-    private var directory = SegmentDirectoryBuilder()
-    private var keys: [(hash: UInt64, place: EntryPlace)] = []
-    private var changes = ChangeIndexBuilder()
-    private var datasets = SegmentDatasets()
+    // One thread writes a segment: to check at each entry that nobody else does would take as long
+    // as the work.
+    @exclusivity(unchecked) private var footer: SegmentFooter
+    @exclusivity(unchecked) private var tables = VersionTables.Content()
+    @exclusivity(unchecked) private var block = DataBlockBuilder()
+    @exclusivity(unchecked) private var directory = SegmentDirectoryBuilder()
+    @exclusivity(unchecked) private var keys: [(hash: UInt64, place: EntryPlace)] = []
+    @exclusivity(unchecked) private var changes = ChangeIndexBuilder()
+    @exclusivity(unchecked) private var datasets = SegmentDatasets()
     private var collected: [DatasetID: UInt64] = [:]
-    private var translation = OriginTranslation()
+    @exclusivity(unchecked) private var translation = OriginTranslation()
 
     init(
         number: UInt64, path: String, tag: UInt64, compression: Compression,
         storage: any Storage
     ) throws(StoreError) {
         self.number = number
-        footer = SegmentFooter(segment: number)
+        unsafe footer = SegmentFooter(segment: number)
         let header = FileHeader(
             kind: .sealed, segment: number, tag: tag, madeAt: storage.wallClockMilliseconds())
         output = SegmentOutput(
@@ -34,10 +36,10 @@ final class SegmentWriter {
         try output.append(header.bytes)
     }
 
-    var entryCount: Int { Int(footer.entryCount) }
+    var entryCount: Int { unsafe Int(footer.entryCount) }
 
     var isFull: Bool {
-        footer.entryCount >= UInt64(Self.entryCountMax) || footer.rawBytes >= Self.rawBytesMax
+        unsafe footer.entryCount >= UInt64(Self.entryCountMax) || footer.rawBytes >= Self.rawBytesMax
             || directory.blockCount >= EntryPlace.blockCountMax - 1
     }
 
@@ -48,7 +50,7 @@ final class SegmentWriter {
         _ entry: Entry, isSuperseded: Bool, from source: VersionTables
     ) throws(StoreError) {
         var stamp = entry.stamp
-        stamp.origin = translation.translate(stamp.origin, from: source, to: &tables)
+        stamp.origin = unsafe translation.translate(stamp.origin, from: source, to: &tables)
         try add(
             dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded,
             key: entry.key, value: entry.value, stamp: stamp)
@@ -56,7 +58,7 @@ final class SegmentWriter {
 
     /// Adds a record of the store's own.
     func add(storeRecord key: ByteView, value: ByteView, log: UInt64) throws(StoreError) {
-        let origin = tables.number(of: ReplicaID(high: 0, low: 0), VersionVector(), "")
+        let origin = unsafe tables.number(of: ReplicaID(high: 0, low: 0), VersionVector(), "")
         try add(
             dataset: 0, kind: .put, isSuperseded: false, key: key, value: value,
             stamp: Stamp(syncCount: log, origin: origin, counter: log, time: 0))
@@ -66,19 +68,19 @@ final class SegmentWriter {
         dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, key: ByteView, value: ByteView,
         stamp: Stamp
     ) throws(StoreError) {
-        if !block.hasRoom(key: key.count, value: value.count) { try endBlock() }
-        let offset = block.append(
+        if unsafe !block.hasRoom(key: key.count, value: value.count) { try endBlock() }
+        let offset = unsafe block.append(
             dataset: dataset, kind: kind, isSuperseded: isSuperseded, key: key, value: value,
             stamp: stamp)
-        let place = EntryPlace(block: directory.blockCount, offset: offset)
-        if !isSuperseded { keys.append((KeyHash.of(key, in: dataset), place)) }
+        let place = unsafe EntryPlace(block: directory.blockCount, offset: offset)
+        if !isSuperseded { unsafe keys.append((KeyHash.of(key, in: dataset), place)) }
         if dataset != 0 {
-            changes.add(Change(dataset: dataset, syncCount: stamp.syncCount, place: place))
+            unsafe changes.add(Change(dataset: dataset, syncCount: stamp.syncCount, place: place))
         }
-        datasets.count(
+        unsafe datasets.count(
             dataset, isTombstone: kind == .delete, key: key.count, value: value.count)
-        footer.entryCount += 1
-        footer.tombstoneCount += kind == .delete ? 1 : 0
+        unsafe footer.entryCount += 1
+        unsafe footer.tombstoneCount += kind == .delete ? 1 : 0
     }
 
     /// Notes that tombstones of a dataset were dropped from what is written here.
@@ -88,40 +90,40 @@ final class SegmentWriter {
 
     private func endBlock() throws(StoreError) {
         let bytes = unsafe block.finish()
-        footer.rawBytes += UInt64(bytes.count)
+        unsafe footer.rawBytes += UInt64(bytes.count)
         let handle = unsafe try output.appendBlock(bytes, .data)
-        footer.storedBytes += handle.endOffset - handle.offset
-        directory.add(
+        unsafe footer.storedBytes += handle.endOffset - handle.offset
+        unsafe directory.add(
             block.firstPosition, offset: handle.offset,
             isCompressed: handle.storedCount < handle.rawCount)
-        block.begin()
+        unsafe block.begin()
     }
 
     /// Writes the indexes and makes the file durable. Returns its size.
     func finish() throws(StoreError) -> UInt64 {
-        if !block.isEmpty { try endBlock() }
-        footer.dataBlockCount = UInt64(directory.blockCount)
-        footer.dataEnd = output.offset
+        if unsafe !block.isEmpty { try endBlock() }
+        unsafe footer.dataBlockCount = UInt64(directory.blockCount)
+        unsafe footer.dataEnd = output.offset
         let changeRows = try writeChanges()
         try writeHashIndex()
-        let last = block.lastPosition
-        footer.directory = try output.appendBlock(
+        let last = unsafe block.lastPosition
+        unsafe footer.directory = try output.appendBlock(
             directory.finish(last: last, dataEnd: footer.dataEnd), .directory)
-        footer.changeDirectory = try output.appendBlock(changeRows, .changeDirectory)
-        footer.tables = try output.appendBlock(
+        unsafe footer.changeDirectory = try output.appendBlock(changeRows, .changeDirectory)
+        unsafe footer.tables = try output.appendBlock(
             VersionTables(tables).encoded(), .tables, mayCompress: true)
-        footer.datasets = try output.appendBlock(
+        unsafe footer.datasets = try output.appendBlock(
             datasets.encoded(), .datasets, mayCompress: true)
-        footer.collected = try output.appendBlock(
+        unsafe footer.collected = try output.appendBlock(
             SegmentDatasets.encode(collected: collected), .collected, mayCompress: true)
-        return try output.finish(footer.bytes)
+        return unsafe try output.finish(footer.bytes)
     }
 
     private func writeChanges() throws(StoreError) -> [UInt8] {
-        changes.finish()
+        unsafe changes.finish()
         var rows = ByteWriter()
-        for block in changes.blocks {
-            let handle = try changes.bytes.withBytes { (bytes) throws(StoreError) in
+        for block in unsafe changes.blocks {
+            let handle = unsafe try changes.bytes.withBytes { (bytes) throws(StoreError) in
                 try unsafe output.appendBlock(
                     UnsafeRawBufferPointer(rebasing: bytes.buffer[block.range]), .changes)
             }
@@ -129,23 +131,23 @@ final class SegmentWriter {
             rows.append(fixed32: UInt32(handle.offset >> 3))
             rows.append(fixed64: block.first.syncCount)
         }
-        footer.changeBlockCount = UInt64(changes.blocks.count)
+        unsafe footer.changeBlockCount = UInt64(changes.blocks.count)
         rows.append(fixed32: 0)
         rows.append(fixed32: UInt32(output.offset >> 3))
         return rows.bytes
     }
 
     private func writeHashIndex() throws(StoreError) {
-        let buckets = HashIndex.build(keys)
+        let buckets = unsafe HashIndex.build(keys)
         try output.align(to: HashIndex.bucketByteCount)
-        footer.indexOffset = output.offset
-        footer.bucketCount = UInt64(buckets.count / HashIndex.bucketByteCount)
+        unsafe footer.indexOffset = output.offset
+        unsafe footer.bucketCount = UInt64(buckets.count / HashIndex.bucketByteCount)
         try output.append(buckets)
         var checksums = ByteWriter()
         for checksum in HashIndex.checksums(of: buckets) {
             checksums.append(fixed64: checksum)
         }
-        footer.indexChecksums = try output.appendBlock(checksums.bytes, .indexChecksums)
+        unsafe footer.indexChecksums = try output.appendBlock(checksums.bytes, .indexChecksums)
     }
 }
 
