@@ -75,8 +75,8 @@ struct LogBlockWriter {
     }
 }
 
-/// Numbers for replicas, vectors, authors and origins in a log's tables; a definition goes into the block
-/// in front of the first use.
+/// Numbers for replicas, vectors, authors and origins in a log's tables; a definition goes into
+/// the block in front of the first use.
 extension LogBlockWriter {
     mutating func number(of replica: ReplicaID, in tables: VersionTables) -> UInt32 {
         let (number, isNew) = tables.withContent { $0.number(of: replica) }

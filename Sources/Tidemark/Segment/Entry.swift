@@ -1,4 +1,5 @@
-/// What one entry of the store does to its key. The numbers go into digests, which replicas compare.
+/// What one entry of the store does to its key. The numbers go into digests, which replicas
+/// compare.
 enum EntryKind: UInt8 {
     case put = 1
     case delete = 2

@@ -39,7 +39,8 @@ final class SegmentWriter {
     var entryCount: Int { unsafe Int(footer.entryCount) }
 
     var isFull: Bool {
-        unsafe footer.entryCount >= UInt64(Self.entryCountMax) || footer.rawBytes >= Self.rawBytesMax
+        unsafe footer.entryCount >= UInt64(Self.entryCountMax)
+            || footer.rawBytes >= Self.rawBytesMax
             || directory.blockCount >= EntryPlace.blockCountMax - 1
     }
 
