@@ -14,6 +14,12 @@ public enum Limits {
     /// Bytes of a segment's log: from what a small test needs to a quarter of what 32-bit offsets
     /// in it can reach, so that a batch of the largest size still fits behind it.
     public static let segmentBytes = 1 << 20...1 << 30
+    /// Entries of a sealed segment, after which its run goes on in another: making a segment takes
+    /// 28 bytes of memory for each.
+    static let segmentEntriesMax = 1 << 20
+    /// Bytes of a sealed segment before compression, after which its run goes on in another: the
+    /// place of an entry holds the number of its block in 20 bits, and blocks have 4 KiB.
+    static let segmentRawBytesMax: UInt64 = 1 << 30
     /// Superseded versions of a key that may be kept.
     public static let historyVersions = 0...1_000_000
 }

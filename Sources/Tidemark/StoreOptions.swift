@@ -38,6 +38,9 @@ public struct StoreOptions: Hashable, Sendable {
     public var compactsAutomatically: Bool
     /// How segments that are sealed or compacted from now on store their blocks.
     public var compression: Compression
+    /// Entries after which a run goes on in another segment: smaller in tests than anyone would
+    /// want it.
+    package var segmentEntriesMax = Limits.segmentEntriesMax
 
     public init(
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,

@@ -117,7 +117,7 @@ extension Engine {
             let number = monitor.withLock { takeNumber() }
             return try SegmentWriter(
                 number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
-                compression: options.compression, storage: storage)
+                options: options, storage: storage)
         }
     }
 

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// An immutable file of sorted entries, open for reading.
 ///
 /// Opening reads header and footer alone. The file is mapped when it is first read from; its
@@ -13,9 +11,7 @@ final class SealedSegment: Sendable {
     let fileSize: UInt64
     private let file: any StorageFile
     private let cache: BlockCache
-    /// The parts, retained once, as an address; 0 before anyone needed them.
-    private let partsAddress = Atomic<UInt>(0)
-    private let loading = Mutex(())
+    private let loaded = LazyReference<SegmentParts>()
 
     init(
         number: UInt64, path: String, tag: UInt64, storage: any Storage, cache: BlockCache
@@ -45,37 +41,11 @@ final class SealedSegment: Sendable {
         }
     }
 
-    deinit {
-        let address = partsAddress.load(ordering: .acquiring)
-        if let pointer = unsafe UnsafeRawPointer(bitPattern: address) {
-            unsafe Unmanaged<SegmentParts>.fromOpaque(pointer).release()
-        }
-    }
-
     /// What readers work with, for as long as they hold the segment.
     func parts() throws(StoreError) -> SegmentParts {
-        if let known = knownParts { return known }
-        let failure = loading.withLock { _ -> StoreError? in
-            guard knownParts == nil else { return nil }
-            do throws(StoreError) {
-                let loaded = try SegmentParts(
-                    file: file, footer: footer, fileSize: fileSize, cache: cache)
-                partsAddress.store(
-                    UInt(bitPattern: unsafe Unmanaged.passRetained(loaded).toOpaque()),
-                    ordering: .releasing)
-                return nil
-            } catch {
-                return error
-            }
+        try loaded.object { () throws(StoreError) in
+            try SegmentParts(file: file, footer: footer, fileSize: fileSize, cache: cache)
         }
-        if let failure { throw failure }
-        return knownParts!
-    }
-
-    private var knownParts: SegmentParts? {
-        let address = partsAddress.load(ordering: .acquiring)
-        guard let pointer = unsafe UnsafeRawPointer(bitPattern: address) else { return nil }
-        return unsafe Unmanaged<SegmentParts>.fromOpaque(pointer).takeUnretainedValue()
     }
 
     /// The newest version of a key in this segment.
@@ -83,13 +53,10 @@ final class SealedSegment: Sendable {
     func newest(
         of key: ByteView, in dataset: DatasetID, hash: UInt64
     ) throws(StoreError) -> FoundEntry? {
-        let address = partsAddress.load(ordering: .acquiring)
-        guard let pointer = unsafe UnsafeRawPointer(bitPattern: address) else {
+        guard let known = unsafe loaded.reference else {
             return try parts().newest(of: key, in: dataset, hash: hash)
         }
-        // The segment holds the parts as long as it lives.
-        return try unsafe Unmanaged<SegmentParts>.fromOpaque(pointer).withBorrowed {
-            (parts) throws(StoreError) in
+        return try unsafe known.withBorrowed { (parts) throws(StoreError) in
             try parts.newest(of: key, in: dataset, hash: hash)
         }
     }

@@ -9,6 +9,7 @@ final class SegmentRun: @unchecked Sendable {
     let segments: [SealedSegment]
     private let isSingle: Bool
     private let first: Unmanaged<SealedSegment>
+    private let bounds = LazyReference<RunBounds>()
 
     init(_ segments: [SealedSegment]) {
         precondition(!segments.isEmpty, "a run without a segment")
@@ -48,15 +49,71 @@ final class SegmentRun: @unchecked Sendable {
     private func newestOfMany(
         of key: ByteView, in dataset: DatasetID, hash: UInt64
     ) throws(StoreError) -> FoundEntry? {
-        // The newest version may be the last entry of one segment, or the first of the next.
-        let index = try index(of: EntryPosition(before: key, in: dataset))
-        if let found = try segments[index].newest(of: key, in: dataset, hash: hash) {
-            return found
+        guard let known = unsafe bounds.reference else {
+            return try loadedBounds().newest(of: key, in: dataset, hash: hash)
         }
-        guard index + 1 < segments.count else { return nil }
-        let next = try segments[index + 1].parts().directory.position(of: 0)
-        guard next.dataset == dataset, next.key.equals(key) else { return nil }
-        return try segments[index + 1].newest(of: key, in: dataset, hash: hash)
+        return try unsafe known.withBorrowed { (bounds) throws(StoreError) in
+            try bounds.newest(of: key, in: dataset, hash: hash)
+        }
+    }
+
+    private func loadedBounds() throws(StoreError) -> RunBounds {
+        try bounds.object { () throws(StoreError) in try RunBounds(segments) }
+    }
+}
+
+/// Where each segment of a run begins, at hand for readers of single records.
+@safe
+private final class RunBounds: @unchecked Sendable {
+    // Unchecked: the bare references are to segments of the run that holds this.
+
+    private struct Start {
+        let dataset: DatasetID
+        let key: [UInt8]
+    }
+
+    private let starts: [Start]
+    private let segments: [Unmanaged<SealedSegment>]
+
+    init(_ segments: [SealedSegment]) throws(StoreError) {
+        var starts: [Start] = []
+        for segment in segments {
+            let first = try segment.parts().directory.position(of: 0)
+            starts.append(Start(dataset: first.dataset, key: first.key.array))
+        }
+        self.starts = starts
+        unsafe self.segments = segments.map { unsafe .passUnretained($0) }
+    }
+
+    /// Negative if the segment begins before every version of the key, 0 if with one.
+    @inline(__always)
+    private func compare(_ index: Int, _ key: ByteView, _ dataset: DatasetID) -> Int {
+        let start = starts[index].dataset
+        if start != dataset { return start < dataset ? -1 : 1 }
+        return unsafe starts[index].key.withUnsafeBytes { unsafe ByteView($0).compare(key) }
+    }
+
+    func newest(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        var low = 0
+        var high = starts.count
+        while low < high {
+            let middle = (low + high) / 2
+            if compare(middle, key, dataset) < 0 { low = middle + 1 } else { high = middle }
+        }
+        // The newest version may be the last entry of one segment, or the first of the next.
+        if low > 0, let found = try find(low - 1, key, dataset, hash) { return found }
+        guard low < starts.count, compare(low, key, dataset) == 0 else { return nil }
+        return try find(low, key, dataset, hash)
+    }
+
+    private func find(
+        _ index: Int, _ key: ByteView, _ dataset: DatasetID, _ hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        try unsafe segments[index].withBorrowed { (segment) throws(StoreError) in
+            try segment.newest(of: key, in: dataset, hash: hash)
+        }
     }
 }
 

@@ -3,13 +3,9 @@
 ///
 /// A crash before `finish` returned leaves a file that no manifest names; opening removes it.
 final class SegmentWriter {
-    /// A segment is full when it has this many entries or bytes before compression, whichever
-    /// comes first: bounds on the memory that its making takes, and on what a place can name.
-    static let entryCountMax = 1 << 20
-    static let rawBytesMax: UInt64 = 1 << 30
-
     let number: UInt64
     private let output: SegmentOutput
+    private let entriesMax: UInt64
     // One thread writes a segment: to check at each entry that nobody else does would take as long
     // as the work.
     @exclusivity(unchecked) private var footer: SegmentFooter
@@ -23,24 +19,26 @@ final class SegmentWriter {
     @exclusivity(unchecked) private var translation = OriginTranslation()
 
     init(
-        number: UInt64, path: String, tag: UInt64, compression: Compression,
+        number: UInt64, path: String, tag: UInt64, options: StoreOptions,
         storage: any Storage
     ) throws(StoreError) {
         self.number = number
+        entriesMax = UInt64(options.segmentEntriesMax)
         unsafe footer = SegmentFooter(segment: number)
         let header = FileHeader(
             kind: .sealed, segment: number, tag: tag, madeAt: storage.wallClockMilliseconds())
         output = SegmentOutput(
             try storage.openFile(path, .create), segment: number,
-            isCompressing: compression == .lz4)
+            isCompressing: options.compression == .lz4)
         try output.append(header.bytes)
     }
 
     var entryCount: Int { unsafe Int(footer.entryCount) }
 
+    /// Whether the run should go on in another segment.
     var isFull: Bool {
-        unsafe footer.entryCount >= UInt64(Self.entryCountMax)
-            || footer.rawBytes >= Self.rawBytesMax
+        unsafe footer.entryCount >= entriesMax
+            || footer.rawBytes >= Limits.segmentRawBytesMax
             || directory.blockCount >= EntryPlace.blockCountMax - 1
     }
 

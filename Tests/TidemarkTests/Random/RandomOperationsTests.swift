@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Tidemark
 
-/// A store does what the model does: 100,000 random operations in four stores of different make,
+/// A store does what the model does: 125,000 random operations in five stores of different make,
 /// with everything compared after each of the many reopenings.
 @Suite("Random operations")
 struct RandomOperationsTests {
@@ -23,11 +23,15 @@ struct RandomOperationsTests {
         var uncached = quickOptions()
         uncached.blockCacheBytes = 0
         uncached.author = ""
+        var divided = quickOptions()
+        divided.segmentEntriesMax = 5
+        divided.historyVersions = 2
         return [
             Make(description: "compacted by hand", options: plain),
             Make(description: "compacted automatically", options: automatic),
             Make(description: "with history", options: historic),
             Make(description: "without cache", options: uncached),
+            Make(description: "runs of many segments", options: divided),
         ]
     }()
 
