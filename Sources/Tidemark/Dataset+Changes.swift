@@ -29,7 +29,9 @@ extension Dataset {
     /// A hash of all records, whatever the order in which they came: equal on two replicas if,
     /// and but for chance only if, both hold the same keys at the same versions. O(n).
     ///
-    /// The sum, modulo 2^128, of XXH3-128 over each record's dot, time, key and value.
+    /// The sum, modulo 2^128, of XXH3-128 over each record's dot, time, time of expiry, key and
+    /// value. A record that has expired has no value, whether or not that was noted in it yet, so
+    /// replicas agree once the clocks of all have passed the time.
     public func digest() throws(StoreError) -> ConvergenceDigest {
         let cursor = try records(includingDeleted: true)
         var digest = ConvergenceDigest()
@@ -39,9 +41,11 @@ extension Dataset {
             writer.append(dot.replica)
             writer.append(fixed64: dot.counter)
             writer.append(fixed64: entry.stamp.time)
-            writer.append(byte: entry.kind.rawValue)
+            let isLive = entry.isLive(at: cursor.now)
+            writer.append(byte: (isLive ? EntryKind.put : .delete).rawValue)
+            writer.append(fixed64: entry.expiresAt)
             writer.append(counted: entry.key)
-            writer.append(counted: entry.value)
+            writer.append(counted: isLive ? entry.value : .empty)
             return writer.bytes
         }) {
             digest.add(unsafe bytes.withUnsafeBytes { unsafe checksum128($0) })

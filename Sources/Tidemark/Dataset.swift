@@ -101,10 +101,11 @@ extension Dataset {
 
     func write(
         _ kind: EntryKind, _ key: ByteView, _ value: ByteView, expected: Dot??,
-        _ durability: Durability?
+        _ durability: Durability?, expiresAt: UInt64 = 0
     ) throws(StoreError) -> Dot {
         let staged = StagedWrite(
-            state: state, kind: kind, key: key, value: value, expected: expected)
+            state: state, kind: kind, key: key, value: value, expected: expected,
+            expiresAt: expiresAt)
         let dot = try engine.commit(staged, durability: durability)
         engine.waiters.wakeAll(for: state.name)
         return dot

@@ -22,4 +22,6 @@ public enum Limits {
     static let segmentRawBytesMax: UInt64 = 1 << 30
     /// Superseded versions of a key that may be kept.
     public static let historyVersions = 0...1_000_000
+    /// For how long superseded versions may be kept: 100 years, which fits any arithmetic here.
+    public static let historyAge = Duration.zero...Duration.seconds(3_155_760_000)
 }

@@ -8,15 +8,20 @@ public struct Record: Hashable, Sendable {
     public let syncCount: SyncCount
     /// Whether this version was written here and no peer is known to have it yet.
     public let isDirty: Bool
+    /// When the record counts as deleted, in milliseconds since 1970-01-01 UTC; nil if it does
+    /// not expire. Of a record that has expired it is still there.
+    public let expiresAt: UInt64?
 
     public init(
-        key: [UInt8], value: [UInt8]?, version: Version, syncCount: SyncCount, isDirty: Bool
+        key: [UInt8], value: [UInt8]?, version: Version, syncCount: SyncCount, isDirty: Bool,
+        expiresAt: UInt64? = nil
     ) {
         self.key = key
         self.value = value
         self.version = version
         self.syncCount = syncCount
         self.isDirty = isDirty
+        self.expiresAt = expiresAt
     }
 
     /// Whether this is a tombstone: the mark that the key was deleted, and by which write.

@@ -15,14 +15,18 @@ public final class RecordCursor {
     @exclusivity(unchecked) private var scan: ScanSteps?
     @exclusivity(unchecked) private var changes: ChangeSteps?
     private let dirtiness: Dirtiness
+    /// By which records have expired.
+    let now: UInt64
 
     init(_ steps: ScanSteps, _ dirtiness: Dirtiness) {
         unsafe scan = steps
+        now = steps.moment.now
         self.dirtiness = dirtiness
     }
 
     init(_ steps: ChangeSteps, _ dirtiness: Dirtiness) {
         unsafe changes = steps
+        now = steps.moment.now
         self.dirtiness = dirtiness
     }
 
@@ -30,7 +34,7 @@ public final class RecordCursor {
     ///
     /// - Throws: `corruption` or `inputOutput` if a block cannot be read.
     public func next() throws(StoreError) -> Record? {
-        try next { Record($0, $1, self.dirtiness) }
+        try next { Record($0, $1, self.dirtiness, now: self.now) }
     }
 
     /// Hands out the next record where it lies, without a copy; nil at the end, where the body is
@@ -51,18 +55,18 @@ public final class RecordCursor {
         _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) throws(StoreError) -> Result? {
         guard unsafe scan?.order == .forward else {
-            return try next { entry, _ in Self.withSpans(of: entry, body) }
+            return try next { entry, _ in Self.withSpans(of: entry, now: self.now, body) }
         }
         guard let entry = unsafe try scan!.nextEntry() else { return nil }
-        return Self.withSpans(of: entry, body)
+        return Self.withSpans(of: entry, now: now, body)
     }
 
     @inline(__always)
     private static func withSpans<Result>(
-        of entry: Entry, _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
+        of entry: Entry, now: UInt64, _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) -> Result {
         let key = unsafe entry.key.buffer.bytes
-        guard entry.kind == .put else { return body(key, nil) }
+        guard entry.isLive(at: now) else { return body(key, nil) }
         return body(key, unsafe entry.value.buffer.bytes)
     }
 

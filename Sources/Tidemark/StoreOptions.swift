@@ -34,7 +34,11 @@ public struct StoreOptions: Hashable, Sendable {
     public var blockCacheBytes: Int
     /// How many superseded versions of each key survive compaction: 0...1,000,000.
     public var historyVersions: Int
-    /// Whether segments are merged in the background as they accumulate.
+    /// For how long superseded versions survive compaction besides, counted from when the next
+    /// one was written: 0 (the default) to 100 years, by milliseconds.
+    public var historyAge: Duration
+    /// Whether segments are merged in the background as they accumulate, and expired records
+    /// deleted.
     public var compactsAutomatically: Bool
     /// How segments that are sealed or compacted from now on store their blocks.
     public var compression: Compression
@@ -45,8 +49,8 @@ public struct StoreOptions: Hashable, Sendable {
     public init(
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
         author: String = "", segmentBytes: Int = 32 << 20, blockCacheBytes: Int = 64 << 20,
-        historyVersions: Int = 0, compactsAutomatically: Bool = true,
-        compression: Compression = .lz4
+        historyVersions: Int = 0, historyAge: Duration = .zero,
+        compactsAutomatically: Bool = true, compression: Compression = .lz4
     ) {
         self.durability = durability
         self.createsIfMissing = createsIfMissing
@@ -55,6 +59,7 @@ public struct StoreOptions: Hashable, Sendable {
         self.segmentBytes = segmentBytes
         self.blockCacheBytes = blockCacheBytes
         self.historyVersions = historyVersions
+        self.historyAge = historyAge
         self.compactsAutomatically = compactsAutomatically
         self.compression = compression
     }

@@ -17,6 +17,8 @@ public struct WriteBatch: Sendable {
         let valueCount: Int
         /// nil: unconditional. `.some(nil)`: no record may exist. Otherwise the dot it must have.
         let expected: Dot??
+        /// In milliseconds since 1970; 0 for never.
+        let expiresAt: UInt64
     }
 
     private var writes: [Write] = []
@@ -82,15 +84,16 @@ public struct WriteBatch: Sendable {
         unsafe append(.delete, key.span.bytes, RawSpan(), in: dataset, expected: .some(expected))
     }
 
-    private mutating func append(
+    mutating func append(
         _ kind: EntryKind, _ key: RawSpan, _ value: RawSpan, in dataset: Dataset,
-        expected: Dot??
+        expected: Dot??, expiresAt: UInt64 = 0
     ) {
         if datasets.last !== dataset { datasets.append(dataset) }
         writes.append(
             Write(
                 dataset: datasets.count - 1, kind: kind, keyOffset: bytes.count,
-                keyCount: key.byteCount, valueCount: value.byteCount, expected: expected))
+                keyCount: key.byteCount, valueCount: value.byteCount, expected: expected,
+                expiresAt: expiresAt))
         unsafe key.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
         unsafe value.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
     }
@@ -108,7 +111,7 @@ public struct WriteBatch: Sendable {
                     state: datasets[write.dataset].state, kind: write.kind,
                     key: unsafe ByteView(base: key, count: write.keyCount),
                     value: unsafe ByteView(base: key + write.keyCount, count: write.valueCount),
-                    expected: write.expected))
+                    expected: write.expected, expiresAt: write.expiresAt))
         }
     }
 }

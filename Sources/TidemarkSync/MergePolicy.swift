@@ -44,6 +44,7 @@ public struct Conflict: Hashable, Sendable {
 public enum Resolution: Hashable, Sendable {
     case keepLocal
     case keepRemote
+    /// A merged value expires when the later of both would have, and never if one never does.
     case value([UInt8])
     case delete
     /// Leaves the conflict undecided: the exchange ends with

@@ -201,7 +201,7 @@ struct ComparisonTests {
                     version: Version(
                         dot: Dot(replica: replica, counter: counters[replica] ?? 1),
                         vector: seen, time: HybridTime(rawValue: time)),
-                    syncCount: 0, isDirty: false))
+                    syncCount: 0, isDirty: false, expiresAt: time % 2 == 0 ? nil : time))
         }
         return records
     }
@@ -212,8 +212,9 @@ struct ComparisonTests {
         if comparison == .conflict, let local {
             comparison = .lastWriter(local: local, incoming: incoming)
         }
-        guard case .adopt(let value, let version) = comparison else { return local }
+        guard case .adopt(let value, let version, let expiresAt) = comparison else { return local }
         return Record(
-            key: incoming.key, value: value, version: version, syncCount: 0, isDirty: false)
+            key: incoming.key, value: value, version: version, syncCount: 0, isDirty: false,
+            expiresAt: expiresAt)
     }
 }

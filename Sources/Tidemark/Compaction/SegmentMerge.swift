@@ -7,6 +7,8 @@ struct SegmentMerge {
     let reachesOldest: Bool
     /// Asked once for each dataset, in rising order.
     let retention: (DatasetID) -> Retention
+    /// What was dropped before and, as the work goes on, by it: goes into the last segment.
+    var losses = SegmentLosses()
     /// Called now and then; true abandons the work.
     let isCancelled: () -> Bool
 
@@ -20,11 +22,14 @@ struct SegmentMerge {
         var key: [UInt8] = []
         var kept: KeyRetention?
         var hasWritten = false
+        var lost = HistoryLoss()
         var steps = 0
         while let entry = cursor.entry {
             steps += 1
             if steps & 0xFFF == 0, isCancelled() { return false }
             if dataset != entry.dataset {
+                if let dataset { losses[dataset].formUnion(lost) }
+                lost = losses[entry.dataset]
                 dataset = entry.dataset
                 current = entry.dataset == 0 ? nil : retention(entry.dataset)
                 kept = nil
@@ -39,22 +44,23 @@ struct SegmentMerge {
                 hasWritten = false
             }
             let tables = cursor.tables
-            switch kept!.verdict(on: entry, dot: { tables.dot(of: entry) }) {
+            switch kept!.verdict(on: entry, dot: { tables.dot(of: entry) }, &lost) {
             case .keep:
                 try output.segment().add(entry, isSuperseded: hasWritten, from: tables)
                 hasWritten = true
-            case .collect:
-                try output.segment().noteCollected(entry.dataset, through: entry.syncCount)
             case .drop: break
             }
             try cursor.advance()
         }
+        if let dataset { losses[dataset].formUnion(lost) }
+        losses.removeAll { !retention($0).isLive }
+        try output.note(losses)
         return true
     }
 
     /// The store's own records: the newest of each is the only one that means anything.
     private static let ofStoreItself = Retention(
-        isLive: true, historyVersions: 0,
+        isLive: true, historyVersions: 0, agedBefore: .max,
         dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
 }
 
@@ -75,6 +81,13 @@ final class SegmentRunWriter {
     func segment() throws(StoreError) -> SegmentWriter {
         if let current = unsafe current, !current.isFull { return current }
         return try nextSegment()
+    }
+
+    /// Has the last segment say what was lost.
+    func note(_ losses: SegmentLosses) throws(StoreError) {
+        // A full one will do: an empty one behind it would be of no use to anybody else.
+        let last = if let current { current } else { try nextSegment() }
+        last.note(losses)
     }
 
     private func nextSegment() throws(StoreError) -> SegmentWriter {

@@ -15,7 +15,7 @@ struct ChangeSteps {
         let node: NodePointer
     }
 
-    private let moment: Moment
+    let moment: Moment
     private let dataset: DatasetID
     private var sources: ArraySlice<Source>
     private var since: UInt64
@@ -124,7 +124,8 @@ extension Engine {
     ///
     /// - Parameter isExchange: whether they are for a peer. A peer is also given what a deleted
     ///   dataset still holds, the tombstones that its deletion had not seen; and no deletion that
-    ///   it lacks can be forgotten, since of a dataset with peers none ever is.
+    ///   it lacks can be forgotten, since of a dataset with peers none ever is. It is given
+    ///   records as they are stored, and goes by its own clock for what has expired.
     /// - Throws: `changesExpired` if tombstones after that count are gone.
     func changes(
         of state: DatasetState, since: SyncCount, at given: Moment? = nil,
@@ -135,7 +136,11 @@ extension Engine {
         let (moment, id, tails, dirtiness, knowledge, expired) = try monitor.withLock {
             () throws(StoreError) in
             try checkOpen()
-            let moment = given ?? Moment(view: currentView, sequenceMax: sequence)
+            let moment =
+                given
+                ?? Moment(
+                    view: currentView, sequenceMax: sequence,
+                    now: isExchange ? 0 : storage.wallClockMilliseconds())
             let id =
                 isExchange
                 ? state.recordsID : state.id(atSequence: moment.sequenceMax)
@@ -162,7 +167,7 @@ extension Engine {
     ) throws(StoreError) {
         var through = expiredThrough
         for segment in moment.view.segments {
-            through = max(through, try segment.parts().collected()[id] ?? 0)
+            through = max(through, try segment.parts().losses()[id].collectedThrough)
         }
         guard since.rawValue < through else { return }
         throw StoreError(

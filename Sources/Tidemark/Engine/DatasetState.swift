@@ -20,6 +20,13 @@ final class DatasetState: @unchecked Sendable {
     /// The sync count when records were last wiped: of changes since an earlier one nobody can be
     /// told, because nothing is left that says which records went.
     private(set) var expiredThrough: UInt64 = 0
+    /// A time, raw, from which on nothing is left of what was wiped then: reading as of an earlier
+    /// one would miss it.
+    private(set) var wipedTime: UInt64 = 0
+    /// No live record expires before this, in milliseconds since 1970; `.max` if none does.
+    private(set) var expiresFrom = UInt64.max
+    /// The same of what was written since a sweep began; nil while there is none under way.
+    private var expiresFromInSweep: UInt64?
     var peers: [ReplicaID: PeerCheckpoint] = [:]
     /// Ids it had before this one, with the last sequence at which each was current.
     var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
@@ -47,16 +54,43 @@ final class DatasetState: @unchecked Sendable {
         return visibleID
     }
 
-    /// - Parameter lastSequence: of the last commit before the change.
-    func place(records newID: DatasetID, isVisible: Bool, lastSequence: UInt64) {
+    /// - Parameters:
+    ///   - lastSequence: of the last commit before the change.
+    ///   - time: not before the change, nor before anything written until then.
+    func place(
+        records newID: DatasetID, isVisible: Bool, lastSequence: UInt64, time: HybridTime
+    ) {
         let newVisibleID = isVisible ? newID : 0
-        if recordsID != 0, recordsID != newID { expiredThrough = syncCount }
+        if recordsID != 0, recordsID != newID {
+            expiredThrough = syncCount
+            wipedTime = max(wipedTime, time.rawValue)
+            expiresFrom = .max
+        }
         recordsID = newID
         origin = nil
         if visibleID != newVisibleID {
             formerIDs.append((visibleID, lastSequence))
             currentID.store(newVisibleID, ordering: .releasing)
         }
+    }
+
+    /// - Parameter expiresAt: in milliseconds since 1970; 0 for never.
+    @inline(__always)
+    func noteExpiry(of kind: EntryKind, _ expiresAt: UInt64) {
+        guard expiresAt > 0, kind == .put else { return }
+        expiresFrom = min(expiresFrom, expiresAt)
+        if let known = expiresFromInSweep { expiresFromInSweep = min(known, expiresAt) }
+    }
+
+    func beginSweep() {
+        expiresFromInSweep = .max
+    }
+
+    /// - Parameter next: when the first of the records expires that the sweep has met and left; nil
+    ///   if it was broken off.
+    func endSweep(next: UInt64?) {
+        if let next, let written = expiresFromInSweep { expiresFrom = min(next, written) }
+        expiresFromInSweep = nil
     }
 
     /// Joins into what has been seen.
@@ -100,7 +134,8 @@ final class DatasetState: @unchecked Sendable {
     // MARK: - As bytes, in the store's own records
 
     /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, varint
-    /// expired through, then the peers with their checkpoints in the order of their ids.
+    /// expired through, varint time of the last wipe, varint 1 + time of the first expiry or 0,
+    /// then the peers with their checkpoints in the order of their ids.
     func encoded() -> [UInt8] {
         var writer = ByteWriter()
         writer.append(varint: UInt64(recordsID))
@@ -110,6 +145,8 @@ final class DatasetState: @unchecked Sendable {
         writer.append(outstanding)
         writer.append(varint: syncCount)
         writer.append(varint: expiredThrough)
+        writer.append(varint: wipedTime)
+        writer.append(varint: expiresFrom &+ 1)
         writer.append(varint: peers.count)
         for (peer, checkpoint) in peers.sorted(by: { $0.key < $1.key }) {
             writer.append(peer)
@@ -128,6 +165,8 @@ final class DatasetState: @unchecked Sendable {
         outstanding = try reader.vector()
         syncCount = try reader.varint()
         expiredThrough = try reader.varint()
+        wipedTime = try reader.varint()
+        expiresFrom = try reader.varint() &- 1
         for _ in 0..<(try reader.count(eachAtLeast: 19)) {
             let peer = try reader.replicaID()
             peers[peer] = try reader.checkpoint()

@@ -8,6 +8,8 @@ struct StagedWrite {
     let value: ByteView
     /// nil: unconditional. `.some(nil)`: there may be no live record.
     let expected: Dot??
+    /// In milliseconds since 1970; 0 for a record that does not expire.
+    var expiresAt: UInt64 = 0
 }
 
 extension Engine {
@@ -89,14 +91,21 @@ extension Engine {
                 "a value of \(staged.value.count) bytes; values have at most "
                     + "\(Limits.valueBytesMax). Keep larger things in files")
         }
+        guard staged.expiresAt <= EntryLayout.expiryMax else {
+            throw StoreError(
+                .invalidArgument,
+                "an expiry at \(staged.expiresAt) ms since 1970; at most "
+                    + "\(EntryLayout.expiryMax). Put a record that stays without an expiry")
+        }
     }
 
     func checkExpectation(of staged: StagedWrite) throws(StoreError) {
         guard let expected = staged.expected else { return }
+        let now = storage.wallClockMilliseconds()
         let found = try currentView.withNewest(
             of: staged.key, in: staged.state.recordsID, sequenceMax: sequence
         ) { (entry, tables) throws(StoreError) -> Dot? in
-            guard let entry, let tables, entry.kind == .put else { return nil }
+            guard let entry, let tables, entry.isLive(at: now) else { return nil }
             return tables.dot(of: entry)
         }
         guard found == expected else {
@@ -116,8 +125,8 @@ extension Engine {
         let tables = memtable.tables
         if let seen {
             return appendLocal(
-                state, kind: staged.kind, key: staged.key, value: staged.value, seen: seen,
-                to: &block, memtable: memtable)
+                state, kind: staged.kind, key: staged.key, value: staged.value,
+                expiresAt: staged.expiresAt, seen: seen, to: &block, memtable: memtable)
         }
         let origin: UInt32
         if let known = state.origin, known.log == memtable.log.number {
@@ -128,8 +137,8 @@ extension Engine {
             state.origin = (memtable.log.number, origin)
         }
         return stamp(
-            state, kind: staged.kind, key: staged.key, value: staged.value, origin: origin,
-            to: &block, memtable: memtable)
+            state, kind: staged.kind, key: staged.key, value: staged.value,
+            expiresAt: staged.expiresAt, origin: origin, to: &block, memtable: memtable)
     }
 
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
@@ -148,38 +157,40 @@ extension Engine {
     /// A local write that has seen more than the dataset's vector says. Under `monitor`.
     func appendLocal(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        seen: VersionVector, to block: inout LogBlockWriter, memtable: Memtable
+        expiresAt: UInt64 = 0, seen: VersionVector, to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let others = state.vector.union(seen).removing(replicaID)
         let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)
         return stamp(
-            state, kind: kind, key: key, value: value, origin: origin, to: &block,
-            memtable: memtable)
+            state, kind: kind, key: key, value: value, expiresAt: expiresAt, origin: origin,
+            to: &block, memtable: memtable)
     }
 
     private func stamp(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        origin: UInt32, to block: inout LogBlockWriter, memtable: Memtable
+        expiresAt: UInt64, origin: UInt32, to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let dot = Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
         state.vector.insert(dot)
         let time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
         append(
-            kind, key, value, origin: origin, counter: dot.counter, time: time, of: state,
-            to: &block, memtable: memtable)
+            kind, key, value, expiresAt: expiresAt, origin: origin, counter: dot.counter,
+            time: time, of: state, to: &block, memtable: memtable)
         return dot
     }
 
     /// Gives an entry its place in the order of change and puts it into log and memtable.
     func append(
-        _ kind: EntryKind, _ key: ByteView, _ value: ByteView, origin: UInt32, counter: UInt64,
-        time: HybridTime, of state: DatasetState, to block: inout LogBlockWriter,
-        memtable: Memtable
+        _ kind: EntryKind, _ key: ByteView, _ value: ByteView, expiresAt: UInt64,
+        origin: UInt32, counter: UInt64, time: HybridTime, of state: DatasetState,
+        to block: inout LogBlockWriter, memtable: Memtable
     ) {
         state.syncCount += 1
         sequence += 1
         let stamp = Stamp(
-            syncCount: state.syncCount, origin: origin, counter: counter, time: time.rawValue)
+            syncCount: state.syncCount, origin: origin, counter: counter, time: time.rawValue,
+            expiresAt: expiresAt)
+        if expiresAt > 0 { noteExpiry(of: kind, expiresAt, in: state) }
         block.append(
             kind, dataset: state.recordsID, key: key, value: value, stamp: stamp,
             sequence: sequence, into: memtable)

@@ -6,8 +6,9 @@ extension Engine {
         monitor.lock()
         defer { monitor.unlock() }
         while !isClosed {
+            if sweepIfDue() { continue }
             guard failure == nil, isCompactionWanted, !isCompacting else {
-                monitor.wait()
+                waitForWorkOrExpiry()
                 continue
             }
             isCompactionWanted = false
@@ -140,22 +141,18 @@ extension Engine {
         _ runs: [SegmentRun], to writer: SegmentRunWriter
     ) throws(StoreError) -> Bool {
         var cursors: [RunCursor] = []
-        var collected: [DatasetID: UInt64] = [:]
+        var losses = SegmentLosses()
         for run in runs {
             cursors.append(try RunCursor(run))
             for segment in run.segments {
-                collected.merge(try segment.parts().collected()) { max($0, $1) }
+                losses.formUnion(try segment.parts().losses())
             }
-        }
-        let first = try writer.segment()
-        for (dataset, through) in collected {
-            first.noteCollected(dataset, through: through)
         }
         var merge = SegmentMerge(
             cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
             reachesOldest: runs.last === currentView.runs.last,
             retention: { self.retention(of: $0) },
-            isCancelled: { self.monitor.withLock { self.isClosed } })
+            losses: losses, isCancelled: { self.monitor.withLock { self.isClosed } })
         return try merge.write(to: writer)
     }
 

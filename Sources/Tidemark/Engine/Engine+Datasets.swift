@@ -77,7 +77,9 @@ extension Engine {
     ) throws(StoreError) {
         try record.key.withBytes { (key) throws(StoreError) in
             if record.isDeleted {
-                adopt(record.version, .delete, key, .empty, into: state, &block, memtable)
+                adopt(
+                    record.version, .delete, key, .empty, expiresAt: record.expiresAt ?? 0,
+                    into: state, &block, memtable)
             } else {
                 _ = appendLocal(
                     state, kind: .delete, key: key, value: .empty, seen: record.version.vector,
@@ -112,7 +114,7 @@ extension Engine {
         // A stamp that is made after this one was seen must be later, on whichever clock.
         clock.see(lifecycle.time)
         // The commit's own entries come after this one in the sequence.
-        state.place(records: id, isVisible: isVisible, lastSequence: sequence)
+        state.place(records: id, isVisible: isVisible, lastSequence: sequence, time: clock.last)
         if id == 0 { state.forgetUnfinishedExchanges() }
         sequence += 1
         remember(state)

@@ -30,6 +30,7 @@ extension Engine {
         // What came back from the logs may never have been durable, and what is done next builds
         // on it: records of a dataset whose deletion came back may go.
         if engine.visibleSequence.load(ordering: .acquiring) > 1 { try engine.syncAll() }
+        engine.lookForExpiry()
         engine.startThreads()
         return engine
     }
@@ -279,5 +280,8 @@ extension StoreOptions {
             Limits.historyVersions.contains(historyVersions),
             "the option historyVersions is \(historyVersions); allowed are "
                 + "\(Limits.historyVersions)")
+        try require(
+            Limits.historyAge.contains(historyAge),
+            "the option historyAge is \(historyAge); allowed are \(Limits.historyAge)")
     }
 }

@@ -181,10 +181,10 @@ extension Engine {
     ) {
         let state = stateForSync(named: name)
         statesByID[state.recordsID] = nil
-        state.place(records: id, isVisible: isVisible, lastSequence: 0)
+        clock.see(lifecycle.time)
+        state.place(records: id, isVisible: isVisible, lastSequence: 0, time: clock.last)
         if id == 0 { state.forgetUnfinishedExchanges() }
         state.lifecycle = lifecycle
-        clock.see(lifecycle.time)
         remember(state)
         touch(state)
     }
@@ -210,6 +210,7 @@ extension Engine {
         }
         guard let state = memo.state else { return }
         state.syncCount = max(state.syncCount, stamp.syncCount)
+        state.noteExpiry(of: entry.kind, stamp.expiresAt)
         memo.counter = max(memo.counter, stamp.counter)
         if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }
         clock.see(HybridTime(rawValue: stamp.time))

@@ -50,7 +50,8 @@ extension Engine {
                 write.value?.count ?? 0 <= Limits.valueBytesMax,
                 write.version.author.utf8.count <= Limits.authorBytesMax,
                 write.version.dot.counter > 0, write.version.dot.counter < UInt64(Int64.max),
-                write.version.time.rawValue < UInt64(Int64.max)
+                write.version.time.rawValue < UInt64(Int64.max),
+                write.expiresAt ?? 0 <= EntryLayout.expiryMax
             else {
                 throw StoreError(
                     .invalidArgument,
@@ -117,32 +118,35 @@ extension Engine {
     ) {
         let kind: EntryKind = write.value == nil ? .delete : .put
         switch write.content {
-        case .adopt(_, let version):
+        case .adopt(_, let version, let expiresAt):
             // The dataset may have been deleted since the versions were compared.
             guard !state.lifecycle.wiped.covers(version.vector) else { return }
-            adopt(version, kind, key, value, into: state, &block, memtable)
-        case .resolve(_, let seen):
+            adopt(
+                version, kind, key, value, expiresAt: expiresAt ?? 0, into: state, &block,
+                memtable)
+        case .resolve(_, let seen, let expiresAt):
             clock.see(seen.time)
             let both = seen.vector.union(write.expected?.vector ?? VersionVector())
             state.noteApplied(both)
             _ = appendLocal(
-                state, kind: kind, key: key, value: value, seen: both, to: &block,
-                memtable: memtable)
+                state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
+                seen: both, to: &block, memtable: memtable)
         }
     }
 
     /// Stores a version as it is. Under `monitor`.
     func adopt(
         _ version: Version, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
-        into state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
+        expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
     ) {
         state.noteApplied(version.vector)
         clock.see(version.time)
         let origin = block.number(
             of: version.dot.replica, version.storedVector, version.author, in: memtable.tables)
         append(
-            kind, key, value, origin: origin, counter: version.dot.counter, time: version.time,
-            of: state, to: &block, memtable: memtable)
+            kind, key, value, expiresAt: expiresAt, origin: origin,
+            counter: version.dot.counter, time: version.time, of: state, to: &block,
+            memtable: memtable)
     }
 
     private func note(
@@ -206,7 +210,9 @@ extension Engine {
                 try (record.value ?? []).withBytes { (value) throws(StoreError) in
                     let write = ReplicatedWrite(
                         key: record.key,
-                        content: .adopt(value: record.value, version: record.version),
+                        content: .adopt(
+                            value: record.value, version: record.version,
+                            expiresAt: record.expiresAt),
                         expected: nil)
                     apply(write, key, value, to: state, &block, memtable)
                 }

@@ -189,9 +189,18 @@ extension Engine {
         monitor.withLock { manifest = changed }
     }
 
+    /// What was superseded at this time or later is kept for its age: milliseconds since 1970.
+    private var agedBefore: UInt64 {
+        let age = options.historyAge.millisecondsClamped
+        guard age > 0 else { return .max }
+        let now = storage.wallClockMilliseconds()
+        return now > age ? now - age + 1 : 0
+    }
+
     /// What of a dataset is still needed. Takes `monitor`.
     func retention(of dataset: DatasetID) -> Retention {
-        monitor.withLock {
+        let agedBefore = agedBefore
+        return monitor.withLock {
             let state = statesByID[dataset]
             let own = ownIDs
             let isSolitary =
@@ -201,7 +210,7 @@ extension Engine {
                 } ?? false
             return Retention(
                 isLive: state?.recordsID == dataset || undurableIDs.contains(dataset),
-                historyVersions: options.historyVersions,
+                historyVersions: options.historyVersions, agedBefore: agedBefore,
                 dirtiness: state?.dirtiness(ownIDs: own)
                     ?? Dirtiness(ownIDs: own, acknowledged: VersionVector()),
                 isSolitary: isSolitary)

@@ -47,6 +47,10 @@ final class Engine: @unchecked Sendable {
     var isPreparing = false
     var isCompacting = false
     var isCompactionWanted = false
+    /// No record of any dataset expires before this, in milliseconds since 1970.
+    var expiresFrom = UInt64.max
+    /// The next sweep waits until then, so that sweeping never takes more than its share of time.
+    var sweepsFrom: UInt64 = 0
     /// Logs before the active one that are not known to be durable, oldest first.
     var unsyncedLogs: [LogSegment] = []
     var durablePosition = LogPosition(log: 0, offset: 0)

@@ -4,6 +4,8 @@ internal import Synchronization
 struct Moment {
     let view: ReadView
     let sequenceMax: UInt64
+    /// By which records have expired, in milliseconds since 1970; 0 to see all as they are stored.
+    var now: UInt64 = 0
 }
 
 extension Engine {
@@ -11,7 +13,8 @@ extension Engine {
     func moment() throws(StoreError) -> Moment {
         try monitor.withLock { () throws(StoreError) in
             try checkOpen()
-            return Moment(view: currentView, sequenceMax: sequence)
+            return Moment(
+                view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
         }
     }
 
@@ -36,7 +39,9 @@ extension Engine {
         defer { views.leave(pass) }
         let found = try newest(of: key, in: state, pass)
         defer { found?.release() }
-        guard let found, found.entry.kind == .put else { return try body(nil) }
+        guard let found, found.entry.kind == .put, !hasExpired(found.entry) else {
+            return try body(nil)
+        }
         return try body(found.entry.value)
     }
 
@@ -59,10 +64,10 @@ extension Engine {
         let (id, dirtiness) = try scope(of: state, at: moment)
         return try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {
             (entry, tables) throws(StoreError) -> Record? in
-            guard let entry, let tables, includingDeleted || entry.kind == .put else {
+            guard let entry, let tables, includingDeleted || entry.isLive(at: moment.now) else {
                 return nil
             }
-            return Record(entry, tables, dirtiness)
+            return Record(entry, tables, dirtiness, now: moment.now)
         }
     }
 
@@ -84,11 +89,13 @@ extension Engine {
 }
 
 extension Record {
-    init(_ entry: Entry, _ tables: VersionTables, _ dirtiness: Dirtiness) {
+    /// - Parameter now: by which a record has expired; 0 for the record as it is stored.
+    init(_ entry: Entry, _ tables: VersionTables, _ dirtiness: Dirtiness, now: UInt64 = 0) {
         let version = tables.version(of: entry)
         self.init(
-            key: entry.key.array, value: entry.kind == .put ? entry.value.array : nil,
+            key: entry.key.array, value: entry.isLive(at: now) ? entry.value.array : nil,
             version: version, syncCount: SyncCount(rawValue: entry.syncCount),
-            isDirty: dirtiness.isDirty(version.dot))
+            isDirty: dirtiness.isDirty(version.dot),
+            expiresAt: entry.hasExpiry ? entry.expiresAt : nil)
     }
 }

@@ -10,6 +10,8 @@ struct RunScan {
     private let limit: [UInt8]?
     private let limitDataset: DatasetID
     private let includingDeleted: Bool
+    /// By which records have expired.
+    private let now: UInt64
     private let buffer = BlockBuffer()
 
     private var segment = 0
@@ -26,10 +28,11 @@ struct RunScan {
     ///   - upperBound: the first key no longer wanted; nil for all of the dataset.
     init(
         _ run: SegmentRun, dataset: DatasetID, from lowerBound: [UInt8]?,
-        upTo upperBound: [UInt8]?, includingDeleted: Bool
+        upTo upperBound: [UInt8]?, includingDeleted: Bool, now: UInt64
     ) throws(StoreError) {
         self.run = run
         self.includingDeleted = includingDeleted
+        self.now = now
         limit = upperBound
         limitDataset = upperBound == nil ? dataset &+ 1 : dataset
         parts = try run.segments[0].parts()
@@ -77,7 +80,7 @@ struct RunScan {
                 while slot < slotEnd {
                     guard let entry = view.entry(at: slot) else { throw parts.changed(block) }
                     slot += 1
-                    if !entry.isSuperseded, includingDeleted || entry.kind == .put {
+                    if !entry.isSuperseded, includingDeleted || entry.isLive(at: now) {
                         return entry
                     }
                 }

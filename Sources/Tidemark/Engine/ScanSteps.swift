@@ -1,6 +1,6 @@
 /// Walks over the newest visible version of each key in a range.
 struct ScanSteps {
-    private let moment: Moment
+    let moment: Moment
     private let dataset: DatasetID
     private let lowerBound: [UInt8]?
     private let upperBound: [UInt8]?
@@ -29,7 +29,7 @@ struct ScanSteps {
             cursor = MergeCursor(memtables: [], runs: [], order: order)
             runScan = try RunScan(
                 run, dataset: dataset, from: range.lowerBound, upTo: range.upperBound,
-                includingDeleted: includingDeleted)
+                includingDeleted: includingDeleted, now: moment.now)
             return
         }
         cursor = try MergeCursor(moment.view, order: order)
@@ -76,7 +76,7 @@ struct ScanSteps {
             if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
             if entry.sequence > moment.sequenceMax {
                 try cursor.advance()
-            } else if includingDeleted || entry.kind == .put {
+            } else if includingDeleted || entry.isLive(at: moment.now) {
                 hasGiven = true
                 return entry
             } else {
@@ -103,7 +103,8 @@ struct ScanSteps {
                 try moment.view.withNewest(
                     of: key, in: dataset, sequenceMax: moment.sequenceMax
                 ) { (newest, tables) throws(StoreError) -> Result? in
-                    guard let newest, let tables, isWanted || newest.kind == .put else {
+                    guard let newest, let tables, isWanted || newest.isLive(at: moment.now)
+                    else {
                         return nil
                     }
                     return body(newest, tables)

@@ -71,7 +71,10 @@ extension Store {
         }
         let cursor = try snapshot.records(of: dataset, includingDeleted: true)
         while let (kind, key, value, dot) = try cursor.next({ entry, tables in
-            (entry.kind, entry.key.count, entry.value.count, tables.dot(of: entry))
+            (
+                entry.isLive(at: cursor.now) ? EntryKind.put : .delete, entry.key.count,
+                entry.value.count, tables.dot(of: entry)
+            )
         }) {
             switch kind {
             case .put:

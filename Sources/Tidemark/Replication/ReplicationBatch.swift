@@ -12,10 +12,10 @@ package struct ChangesPage: Sendable {
 /// One record to be stored as the outcome of a comparison.
 package struct ReplicatedWrite: Sendable {
     package enum Content: Sendable {
-        /// A peer's version as it is; a nil value is a tombstone.
-        case adopt(value: [UInt8]?, version: Version)
+        /// A peer's version as it is; a nil value is a tombstone. Expires at that time, if any.
+        case adopt(value: [UInt8]?, version: Version, expiresAt: UInt64? = nil)
         /// A new local write that descends from the local version and from the one seen.
-        case resolve(value: [UInt8]?, seen: Version)
+        case resolve(value: [UInt8]?, seen: Version, expiresAt: UInt64? = nil)
     }
 
     package let key: [UInt8]
@@ -32,13 +32,19 @@ package struct ReplicatedWrite: Sendable {
 
     var value: [UInt8]? {
         switch content {
-        case .adopt(let value, _), .resolve(let value, _): value
+        case .adopt(let value, _, _), .resolve(let value, _, _): value
         }
     }
 
     var version: Version {
         switch content {
-        case .adopt(_, let version), .resolve(_, let version): version
+        case .adopt(_, let version, _), .resolve(_, let version, _): version
+        }
+    }
+
+    var expiresAt: UInt64? {
+        switch content {
+        case .adopt(_, _, let expiresAt), .resolve(_, _, let expiresAt): expiresAt
         }
     }
 }

@@ -43,6 +43,8 @@ struct Stamp {
     var origin: UInt32
     var counter: UInt64
     var time: UInt64
+    /// When the record expires, in milliseconds since 1970; 0 if it does not.
+    var expiresAt: UInt64 = 0
 }
 
 /// One version of one record where it lies: in the log that a memtable indexes, or in a block of
@@ -57,6 +59,8 @@ struct Entry {
     let kind: EntryKind
     /// Whether the entry before this one in its block is a newer version of the same key.
     let isSuperseded: Bool
+    /// Whether the version says when it expires.
+    let hasExpiry: Bool
     let key: ByteView
     let value: ByteView
     /// The place in the order of all commits of the store; 0 in sealed segments, where whoever
@@ -70,6 +74,23 @@ struct Entry {
     var syncCount: UInt64 {
         var place = unsafe stampStart
         return unsafe EntryLayout.varint(&place)
+    }
+
+    /// When the record expires, in milliseconds since 1970; 0 if it does not. O(1).
+    @inline(__always)
+    var expiresAt: UInt64 {
+        guard hasExpiry else { return 0 }
+        let field = unsafe stampStart - EntryLayout.expiryByteCount
+        // Behind the six bytes stands a stamp, so that eight can be loaded.
+        return unsafe UInt64(littleEndian: field.loadUnaligned(as: UInt64.self))
+            & EntryLayout.expiryMax
+    }
+
+    /// Whether there is a value for a reader at that time, in milliseconds since 1970; at 0
+    /// nothing has expired yet.
+    @inline(__always)
+    func isLive(at now: UInt64) -> Bool {
+        kind == .put && (!hasExpiry || expiresAt > now)
     }
 
     var stamp: Stamp { unsafe decodeStamp().stamp }
@@ -92,7 +113,9 @@ struct Entry {
         let base = unsafe UInt64(littleEndian: timeBase.loadUnaligned(as: UInt64.self)) << 16
         let time = unsafe base &+ EntryLayout.unzigzag(EntryLayout.varint(&place))
         return unsafe (
-            Stamp(syncCount: syncCount, origin: origin, counter: counter, time: time), place
+            Stamp(
+                syncCount: syncCount, origin: origin, counter: counter, time: time,
+                expiresAt: expiresAt), place
         )
     }
 }
@@ -100,22 +123,31 @@ struct Entry {
 /// How an entry lies in logs and in data blocks alike:
 ///
 ///     varint  dataset
-///     varint  2 x length of the key, + 1 if the entry before is a newer version of the same key
+///     varint  2 x length of the key, + 1 if the entry before is a newer version of the same key,
+///             + 2^17 if it says when it expires
 ///     varint  0: the record is deleted; 1: reserved; n + 2: a value of n bytes
 ///             key, value
+///     6 bytes when it expires, in milliseconds since 1970; only if it does
 ///     varint  sync count
 ///     varint  origin
 ///     varint  counter - sync count, zigzag
 ///     varint  time - base, zigzag; the base is that of the block or log, in milliseconds
 ///
 /// What a reader of a value needs stands in front. A write of the store's own has its counter
-/// equal to its sync count, so long as nothing came from others.
+/// equal to its sync count, so long as nothing came from others. That an entry expires makes its
+/// second varint three bytes long, so a head of three one-byte varints says that it does not.
 @safe
 enum EntryLayout {
-    /// No entry's stamp reaches further than this behind its value: four varints. Whoever holds
-    /// entries keeps as much readable memory behind the last of them, so that the stamp of a
-    /// block that changed under us is nonsense at worst and never a read outside.
-    static let stampBytesMax = 40
+    /// No entry's stamp reaches further than this behind its value: when it expires, and four
+    /// varints. Whoever holds entries keeps as much readable memory behind the last of them, so
+    /// that the stamp of a block that changed under us is nonsense at worst and never a read
+    /// outside.
+    static let stampBytesMax = expiryByteCount + 40
+    static let expiryByteCount = 6
+    /// Of 48 bits of milliseconds, as many as a hybrid time has.
+    static let expiryMax: UInt64 = 1 << 48 - 1
+    /// In the varint of the key's length: above twice the greatest length and the bit below.
+    private static let expiryFlag: UInt64 = 1 << 17
     /// Three varints.
     static let headBytesMax = 15
 
@@ -163,8 +195,9 @@ enum EntryLayout {
         guard room >= 4 else { return nil }
         let head = unsafe UInt32(littleEndian: start.loadUnaligned(as: UInt32.self))
         let dataset: UInt64
-        let keyMark: UInt64
+        var keyMark: UInt64
         let valueMark: UInt64
+        var hasExpiry = false
         var place = unsafe start
         if head & 0x80_8080 == 0 {
             dataset = UInt64(head & 0x7F)
@@ -177,6 +210,8 @@ enum EntryLayout {
             dataset = unsafe varint(&place)
             keyMark = unsafe varint(&place)
             valueMark = unsafe varint(&place)
+            hasExpiry = keyMark & expiryFlag != 0
+            if hasExpiry { keyMark ^= expiryFlag }
         }
         let keyCount = keyMark >> 1
         let valueCount = valueMark >= 2 ? valueMark - 2 : 0
@@ -188,8 +223,9 @@ enum EntryLayout {
         let value = unsafe ByteView(base: place + Int(keyCount), count: Int(valueCount))
         return unsafe Entry(
             dataset: DatasetID(truncatingIfNeeded: dataset),
-            kind: valueMark == 0 ? .delete : .put, isSuperseded: keyMark & 1 == 1, key: key,
-            value: value, sequence: sequence, stampStart: value.base + value.count,
+            kind: valueMark == 0 ? .delete : .put, isSuperseded: keyMark & 1 == 1,
+            hasExpiry: hasExpiry, key: key, value: value, sequence: sequence,
+            stampStart: value.base + value.count + (hasExpiry ? expiryByteCount : 0),
             timeBase: timeBase)
     }
 
@@ -212,6 +248,9 @@ enum EntryLayout {
     ) throws(Malformed) -> (entry: Entry, end: UnsafeRawPointer) {
         guard unsafe start < end, let entry = unsafe entry(at: start, end: end, timeBase: timeBase)
         else { throw Malformed("an entry is cut short or has an impossible length") }
+        guard unsafe entry.stampStart <= end, !entry.hasExpiry || entry.expiresAt > 0 else {
+            throw Malformed("an entry has an impossible time of expiry")
+        }
         let rest = unsafe ByteView(base: entry.stampStart, count: end - entry.stampStart)
         var reader = ByteReader(rest)
         _ = try reader.varint()
@@ -235,7 +274,8 @@ enum EntryLayout {
     ) -> UnsafeMutableRawPointer {
         var place = unsafe start
         unsafe put(UInt64(dataset), &place)
-        unsafe put(UInt64(key.count) << 1 | (isSuperseded ? 1 : 0), &place)
+        let flags = (isSuperseded ? 1 : 0) | (stamp.expiresAt > 0 ? expiryFlag : 0)
+        unsafe put(UInt64(key.count) << 1 | flags, &place)
         unsafe put(kind == .put ? UInt64(value.count) + 2 : 0, &place)
         unsafe place.copyMemory(from: key.base, byteCount: key.count)
         unsafe place += key.count
@@ -243,11 +283,27 @@ enum EntryLayout {
             unsafe place.copyMemory(from: value.base, byteCount: value.count)
             unsafe place += value.count
         }
+        if stamp.expiresAt > 0 {
+            // Eight bytes are stored, and the stamp goes over the last two.
+            unsafe place.storeBytes(of: stamp.expiresAt.littleEndian, as: UInt64.self)
+            unsafe place += expiryByteCount
+        }
         unsafe put(stamp.syncCount, &place)
         unsafe put(UInt64(stamp.origin), &place)
         unsafe put(zigzag(stamp.counter &- stamp.syncCount), &place)
         unsafe put(zigzag(stamp.time &- timeBase << 16), &place)
         return unsafe place
+    }
+
+    /// Bytes of the three varints in front of the key.
+    static func headByteCount(
+        dataset: DatasetID, kind: EntryKind, key: Int, value: Int, hasExpiry: Bool
+    ) -> Int {
+        func count(_ number: UInt64) -> Int {
+            max(1, (UInt64.bitWidth - number.leadingZeroBitCount + 6) / 7)
+        }
+        return count(UInt64(dataset)) + count(UInt64(key) << 1 | (hasExpiry ? expiryFlag : 0))
+            + count(kind == .put ? UInt64(value) + 2 : 0)
     }
 
     @inline(__always)

@@ -1,5 +1,4 @@
-/// What one segment holds of each dataset, for statistics; and up to where it has forgotten
-/// deletions, for those who ask for changes.
+/// What one segment holds of each dataset, for statistics.
 struct SegmentDatasets {
     struct Row: Hashable {
         var dataset: DatasetID
@@ -51,30 +50,5 @@ struct SegmentDatasets {
                     valueBytes: try reader.varint()))
         }
         guard reader.isAtEnd else { throw Malformed("the table of datasets is too long") }
-    }
-
-    // MARK: - Forgotten deletions
-
-    /// The number of datasets, then two varints each: dataset, and the sync count up to which
-    /// tombstones were dropped, so that nobody can be told any more what changed since an earlier
-    /// one.
-    static func encode(collected: [DatasetID: UInt64]) -> [UInt8] {
-        var writer = ByteWriter()
-        writer.append(varint: collected.count)
-        for (dataset, through) in collected.sorted(by: { $0.key < $1.key }) {
-            writer.append(varint: UInt64(dataset))
-            writer.append(varint: through)
-        }
-        return writer.bytes
-    }
-
-    static func decodeCollected(_ bytes: ByteView) throws(Malformed) -> [DatasetID: UInt64] {
-        var reader = ByteReader(bytes)
-        var collected: [DatasetID: UInt64] = [:]
-        for _ in 0..<(try reader.count(eachAtLeast: 2)) {
-            collected[try reader.varint32()] = try reader.varint()
-        }
-        guard reader.isAtEnd else { throw Malformed("the table of datasets is too long") }
-        return collected
     }
 }

@@ -81,7 +81,7 @@ extension SegmentParts {
             if end < row.end { try checkPadding(end..<row.end) }
         case .hashIndex: try checkChunk(place.number)
         case .table(.datasets): _ = try datasets()
-        case .table(.collected): _ = try collected()
+        case .table(.collected): _ = try losses()
         case .table(.tables):
             _ = try file.readBlock(footer.tables, kind: .tables, segment: footer.segment)
         case .table(let kind):

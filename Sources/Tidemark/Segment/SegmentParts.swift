@@ -19,6 +19,7 @@ final class SegmentParts: @unchecked Sendable {
     private let checkedChunks: AtomicBitmap
     private let checkedBlocks: AtomicBitmap
     private let changeRows: ByteView
+    private let knownLosses = Mutex<SegmentLosses?>(nil)
     private let cache: BlockCache
     private let serial: UInt64
     /// For each block, where the cache may have it.
@@ -409,12 +410,15 @@ final class SegmentParts: @unchecked Sendable {
         }
     }
 
-    /// Up to where tombstones were dropped, for each dataset of which any were.
-    func collected() throws(StoreError) -> [DatasetID: UInt64] {
+    /// What was dropped when the segment was made. Read and checked once.
+    func losses() throws(StoreError) -> SegmentLosses {
+        if let known = knownLosses.withLock({ $0 }) { return known }
         let block = try file.readBlock(
             footer.collected, kind: .collected, segment: footer.segment)
         do throws(Malformed) {
-            return try SegmentDatasets.decodeCollected(block.bytes)
+            let losses = try SegmentLosses(decoding: block.bytes)
+            knownLosses.withLock { $0 = losses }
+            return losses
         } catch {
             throw error.error(in: file.path, at: footer.collected.offset)
         }

@@ -15,7 +15,7 @@ final class SegmentWriter {
     @exclusivity(unchecked) private var keys: [(hash: UInt64, place: EntryPlace)] = []
     @exclusivity(unchecked) private var changes = ChangeIndexBuilder()
     @exclusivity(unchecked) private var datasets = SegmentDatasets()
-    private var collected: [DatasetID: UInt64] = [:]
+    private var losses = SegmentLosses()
     @exclusivity(unchecked) private var translation = OriginTranslation()
 
     init(
@@ -82,9 +82,9 @@ final class SegmentWriter {
         unsafe footer.tombstoneCount += kind == .delete ? 1 : 0
     }
 
-    /// Notes that tombstones of a dataset were dropped from what is written here.
-    func noteCollected(_ dataset: DatasetID, through syncCount: UInt64) {
-        collected[dataset] = max(collected[dataset] ?? 0, syncCount)
+    /// Notes what was dropped from that of which this segment is made.
+    func note(_ lost: SegmentLosses) {
+        losses.formUnion(lost)
     }
 
     private func endBlock() throws(StoreError) {
@@ -114,7 +114,7 @@ final class SegmentWriter {
         unsafe footer.datasets = try output.appendBlock(
             datasets.encoded(), .datasets, mayCompress: true)
         unsafe footer.collected = try output.appendBlock(
-            SegmentDatasets.encode(collected: collected), .collected, mayCompress: true)
+            losses.encoded(), .collected, mayCompress: true)
         return unsafe try output.finish(footer.bytes)
     }
 
@@ -198,7 +198,11 @@ struct DataBlockBuilder: ~Copyable {
             value: value, stamp: stamp, timeBase: timeBase)
         unsafe used += end - start
         // Its key stands where the head ends, which the three varints tell.
-        let keyStart = offset + headCount(dataset, kind, key.count, value.count)
+        let keyStart =
+            offset
+            + EntryLayout.headByteCount(
+                dataset: dataset, kind: kind, key: key.count, value: value.count,
+                hasExpiry: stamp.expiresAt > 0)
         if isEmpty {
             first = (dataset, key.count, stamp.syncCount)
             firstKeyStart = keyStart
@@ -206,16 +210,6 @@ struct DataBlockBuilder: ~Copyable {
         last = (dataset, keyStart, key.count, stamp.syncCount)
         offsets.append(UInt16(offset))
         return offset
-    }
-
-    private func headCount(
-        _ dataset: DatasetID, _ kind: EntryKind, _ key: Int, _ value: Int
-    ) -> Int {
-        func length(_ number: UInt64) -> Int {
-            max(1, (UInt64.bitWidth - number.leadingZeroBitCount + 6) / 7)
-        }
-        return length(UInt64(dataset)) + length(UInt64(key) << 1)
-            + length(kind == .put ? UInt64(value) + 2 : 0)
     }
 
     private mutating func grow(to byteCount: Int) {

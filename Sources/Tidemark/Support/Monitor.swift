@@ -15,8 +15,14 @@ final class Monitor: @unchecked Sendable {
         unsafe condition = .allocate(capacity: 1)
         unsafe mutex.initialize(to: pthread_mutex_t())
         unsafe condition.initialize(to: pthread_cond_t())
-        let failures = unsafe pthread_mutex_init(mutex, nil) | pthread_cond_init(condition, nil)
+        var attributes = pthread_condattr_t()
+        // Waiting for a while is by a clock that nobody sets.
+        let failures =
+            unsafe pthread_mutex_init(mutex, nil) | pthread_condattr_init(&attributes)
+            | pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+            | pthread_cond_init(condition, &attributes)
         precondition(failures == 0, "no memory for a lock")
+        unsafe pthread_condattr_destroy(&attributes)
     }
 
     deinit {
@@ -48,6 +54,19 @@ final class Monitor: @unchecked Sendable {
     /// Gives up the lock until somebody broadcasts, and takes it again. Check the condition anew.
     func wait() {
         unsafe pthread_cond_wait(condition, mutex)
+    }
+
+    /// The same, but for no longer than so many milliseconds.
+    func wait(milliseconds: UInt64) {
+        var deadline = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &deadline)
+        deadline.tv_sec += Int(milliseconds / 1_000)
+        deadline.tv_nsec += Int(milliseconds % 1_000) * 1_000_000
+        if deadline.tv_nsec >= 1_000_000_000 {
+            deadline.tv_sec += 1
+            deadline.tv_nsec -= 1_000_000_000
+        }
+        unsafe pthread_cond_timedwait(condition, mutex, &deadline)
     }
 
     /// Wakes everybody who waits.

@@ -21,7 +21,7 @@ enum Comparison: Hashable, Sendable {
     /// What is here says all of it.
     case ignore
     /// Stored as it is, in place of what is here.
-    case adopt(value: [UInt8]?, version: Version)
+    case adopt(value: [UInt8]?, version: Version, expiresAt: UInt64? = nil)
     /// Neither descends from the other and they differ: a policy decides.
     case conflict
 }
@@ -41,7 +41,12 @@ extension Comparison {
             return
         }
         guard let local else {
-            self = isSeen ? .ignore : .adopt(value: incoming.value, version: incoming.version)
+            self =
+                isSeen
+                ? .ignore
+                : .adopt(
+                    value: incoming.value, version: incoming.version,
+                    expiresAt: incoming.expiresAt)
             return
         }
         switch incoming.version.relation(to: local.version) {
@@ -58,7 +63,8 @@ extension Comparison {
                 : .join(local, into: local, adding: incoming.version.vector)
         case .concurrent where isSeen:
             self = .ignore
-        case .concurrent where incoming.value == local.value:
+        case .concurrent
+        where incoming.value == local.value && incoming.expiresAt == local.expiresAt:
             self = .lastWriter(local: local, incoming: incoming)
         case .concurrent:
             self = .conflict
@@ -83,7 +89,9 @@ extension Comparison {
         let version = Version(
             dot: winner.version.dot, vector: vector, time: winner.version.time,
             author: winner.version.author)
-        return version == local.version ? .ignore : .adopt(value: winner.value, version: version)
+        return version == local.version
+            ? .ignore
+            : .adopt(value: winner.value, version: version, expiresAt: winner.expiresAt)
     }
 }
 

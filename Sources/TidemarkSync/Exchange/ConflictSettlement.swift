@@ -34,30 +34,41 @@ struct ConflictSettlement {
         let resolution = try await resolution(local: local, remote: remote)
         let value: [UInt8]?
         let decision: SyncResult.Settlement.Decision
+        let expiresAt: UInt64?
         switch resolution {
-        case .keepLocal: (value, decision) = (local.value, .local)
-        case .keepRemote: (value, decision) = (remote.value, .remote)
-        case .value(let merged): (value, decision) = (merged, .merged)
-        case .delete: (value, decision) = (nil, .deleted)
+        case .keepLocal: (value, decision, expiresAt) = (local.value, .local, local.expiresAt)
+        case .keepRemote: (value, decision, expiresAt) = (remote.value, .remote, remote.expiresAt)
+        case .value(let merged):
+            (value, decision, expiresAt) = (merged, .merged, Self.laterExpiry(local, remote))
+        case .delete: (value, decision, expiresAt) = (nil, .deleted, nil)
         case .stop: throw Self.stopped(remote.key, "the merge policy left it undecided")
         }
         return Outcome(
             write: ReplicatedWrite(
-                key: local.key, content: .resolve(value: value, seen: remote.version),
+                key: local.key,
+                content: .resolve(value: value, seen: remote.version, expiresAt: expiresAt),
                 expected: local.version),
             settlement: SyncResult.Settlement(key: local.key, decision: decision))
+    }
+
+    /// What was merged of two records expires when both have, and never if one never does.
+    private static func laterExpiry(_ local: Record, _ remote: Record) -> UInt64? {
+        guard let ours = local.expiresAt, let theirs = remote.expiresAt else { return nil }
+        return max(ours, theirs)
     }
 
     private func lastWriter(local: Record, remote: Record, mustRewrite: Bool) -> Outcome {
         let isRemote = remote.version.isLater(than: local.version)
         let winner = isRemote ? remote : local
-        var content = ReplicatedWrite.Content.resolve(value: winner.value, seen: remote.version)
+        var content = ReplicatedWrite.Content.resolve(
+            value: winner.value, seen: remote.version, expiresAt: winner.expiresAt)
         if !mustRewrite {
             let version = Version(
                 dot: winner.version.dot,
                 vector: local.version.vector.union(remote.version.vector),
                 time: winner.version.time, author: winner.version.author)
-            content = .adopt(value: winner.value, version: version)
+            content = .adopt(
+                value: winner.value, version: version, expiresAt: winner.expiresAt)
         }
         return Outcome(
             write: ReplicatedWrite(key: local.key, content: content, expected: local.version),

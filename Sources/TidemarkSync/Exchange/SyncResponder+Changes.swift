@@ -125,10 +125,11 @@ extension SyncResponder {
             {
             case .ignore:
                 break
-            case .adopt(let value, let version):
+            case .adopt(let value, let version, let expiresAt):
                 plan.batch.writes.append(
                     ReplicatedWrite(
-                        key: record.key, content: .adopt(value: value, version: version),
+                        key: record.key,
+                        content: .adopt(value: value, version: version, expiresAt: expiresAt),
                         expected: local?.version))
             case .conflict:
                 conflicts.append(record.key)

@@ -50,7 +50,9 @@ extension SyncSession {
                     batch.writes.append(
                         ReplicatedWrite(
                             key: record.key,
-                            content: .resolve(value: record.value, seen: record.version),
+                            content: .resolve(
+                                value: record.value, seen: record.version,
+                                expiresAt: record.expiresAt),
                             expected: record.version))
                     bytes += record.key.count + (record.value?.count ?? 0)
                     guard

@@ -93,10 +93,11 @@ extension SyncSession {
                 plan.pulled += 1
             case .ignore:
                 continue
-            case .adopt(let value, let version):
+            case .adopt(let value, let version, let expiresAt):
                 batch.writes.append(
                     ReplicatedWrite(
-                        key: record.key, content: .adopt(value: value, version: version),
+                        key: record.key,
+                        content: .adopt(value: value, version: version, expiresAt: expiresAt),
                         expected: local?.version))
                 plan.pulled += version.dot == local?.version.dot ? 0 : 1
             }

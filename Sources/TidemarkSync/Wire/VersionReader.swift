@@ -105,13 +105,24 @@ struct VersionReader {
     mutating func takeRecord() throws(SyncError) -> Record {
         let key = try reader.takeBytes("key", max: Limits.keyBytesMax)
         guard !key.isEmpty else { throw reader.failure("a key is empty") }
+        let form = try reader.takeByte()
+        guard form < 4 else { throw reader.failure("\(form) is no form of a record") }
         let value =
-            try reader.takeFlag()
-            ? try reader.takeBytes("value", max: Limits.valueBytesMax) : nil
+            form & 1 != 0 ? try reader.takeBytes("value", max: Limits.valueBytesMax) : nil
+        let expiresAt = form & 2 != 0 ? try takeExpiry() : nil
         let version = try takeVersion()
         let syncCount = SyncCount(rawValue: try reader.takeVarint())
         return Record(
-            key: key, value: value, version: version, syncCount: syncCount, isDirty: false)
+            key: key, value: value, version: version, syncCount: syncCount, isDirty: false,
+            expiresAt: expiresAt)
+    }
+
+    private mutating func takeExpiry() throws(SyncError) -> UInt64 {
+        let time = try reader.takeVarint()
+        guard time > 0, time < 1 << 48 else {
+            throw reader.failure("a record expires at an impossible time")
+        }
+        return time
     }
 
     mutating func takeKnowledge() throws(SyncError) -> PeerKnowledge {

@@ -67,9 +67,12 @@ struct VersionWriter {
 
     mutating func putRecord(_ record: Record) {
         writer.putBytes(record.key)
-        writer.putFlag(record.value != nil)
+        writer.put((record.value != nil ? 1 : 0) | (record.expiresAt != nil ? 2 : 0))
         if let value = record.value {
             writer.putBytes(value)
+        }
+        if let expiresAt = record.expiresAt {
+            writer.putVarint(expiresAt)
         }
         putVersion(record.version)
         writer.putVarint(record.syncCount.rawValue)

@@ -1,0 +1,219 @@
+// Records that expire.
+//
+// From its time of expiry on a record counts as deleted for every reader, by the wall clock of the
+// store that it is read from. Nothing has to happen for that. A sweep later puts a tombstone in
+// the place of the value, so that its space comes back and followers of changes are told.
+//
+// The tombstone has the version of the record itself: the same dot, vector, time and author, and
+// the time of expiry. To replicate an expiry no write is needed that has a dot of its own: whoever
+// has the version knows when it ends. So two replicas that sweep the same record cannot conflict;
+// a peer that has the version is sent nothing, since its vector says so; one that lacks it adopts
+// either form, and both mean the same once its clock has passed the time; and the digest counts
+// both alike.
+
+extension Engine {
+    /// Whether the record of an entry has expired by now. Costs a comparison where nothing expires.
+    @inline(__always)
+    func hasExpired(_ entry: Entry) -> Bool {
+        entry.hasExpiry && isPast(entry.expiresAt)
+    }
+
+    @inline(never)
+    private func isPast(_ milliseconds: UInt64) -> Bool {
+        milliseconds <= storage.wallClockMilliseconds()
+    }
+
+    /// Under `monitor`.
+    func noteExpiry(of kind: EntryKind, _ expiresAt: UInt64, in state: DatasetState) {
+        state.noteExpiry(of: kind, expiresAt)
+        guard state.expiresFrom < expiresFrom else { return }
+        expiresFrom = state.expiresFrom
+        // Whoever sleeps until the first record expires must not sleep past this one.
+        if options.compactsAutomatically { monitor.broadcast() }
+    }
+
+    /// Learns when the first record expires. Under `monitor`, or while opening. O(datasets).
+    func lookForExpiry() {
+        expiresFrom = states.values.reduce(.max) { min($0, $1.expiresFrom) }
+    }
+
+    // MARK: - In the background
+
+    /// Sweeps if there is anything to sweep and it is time. Under `monitor`, which it gives up
+    /// meanwhile. Returns false if nothing was due.
+    func sweepIfDue() -> Bool {
+        let now = storage.wallClockMilliseconds()
+        guard options.compactsAutomatically, failure == nil, !isCompacting, expiresFrom <= now,
+            sweepsFrom <= now
+        else { return false }
+        isCompacting = true
+        monitor.unlock()
+        let result = Result { () throws(StoreError) in try self.sweepAll() }
+        monitor.lock()
+        isCompacting = false
+        let end = storage.wallClockMilliseconds()
+        // A tenth of the time at most, and a store with few records that expire one by one is not
+        // walked over for each of them.
+        let rest = max(Self.sweepRestMin, end > now ? 9 * (end - now) : 0)
+        sweepsFrom = end + rest
+        if case .failure = result {
+            // What stops a writer was noted where it happened. A damaged block is reported by
+            // whoever reads it, and sweeping rests until the store is opened again.
+            sweepsFrom = .max
+        }
+        monitor.broadcast()
+        return true
+    }
+
+    /// Milliseconds between two sweeps at least.
+    private static let sweepRestMin: UInt64 = 1_000
+    /// A clock that was set is noticed after so many milliseconds.
+    private static let sleepMax: UInt64 = 60_000
+
+    /// Waits for a broadcast, or until a sweep may be due. Under `monitor`.
+    func waitForWorkOrExpiry() {
+        let due = max(expiresFrom, sweepsFrom)
+        guard options.compactsAutomatically, failure == nil, due < .max else {
+            return monitor.wait()
+        }
+        let now = storage.wallClockMilliseconds()
+        monitor.wait(milliseconds: due > now ? min(due - now, Self.sleepMax) : 1)
+    }
+
+    // MARK: - Sweeping
+
+    /// Deletes all that has expired, for a caller who does not wait for the background.
+    func deleteExpired() throws(StoreError) -> Int {
+        try monitor.withLock { () throws(StoreError) in
+            try checkWritable()
+            while isCompacting {
+                monitor.wait()
+                try checkWritable()
+            }
+            isCompacting = true
+        }
+        defer {
+            monitor.withLock {
+                isCompacting = false
+                monitor.broadcast()
+            }
+        }
+        return try sweepAll()
+    }
+
+    /// Returns how many records were deleted. By one thread at a time.
+    private func sweepAll() throws(StoreError) -> Int {
+        let due = monitor.withLock {
+            let now = storage.wallClockMilliseconds()
+            return states.values.filter { $0.expiresFrom <= now }.sorted { $0.name < $1.name }
+        }
+        var count = 0
+        for state in due { count += try sweep(state) }
+        monitor.withLock { lookForExpiry() }
+        return count
+    }
+
+    /// Walks over a dataset and deletes what has expired. O(n).
+    private func sweep(_ state: DatasetState) throws(StoreError) -> Int {
+        let (moment, id) = try monitor.withLock { () throws(StoreError) in
+            try checkWritable()
+            state.beginSweep()
+            return (Moment(view: currentView, sequenceMax: sequence), state.recordsID)
+        }
+        let now = storage.wallClockMilliseconds()
+        var next: UInt64?
+        defer {
+            monitor.withLock {
+                let isSame = state.recordsID == id
+                state.endSweep(next: isSame ? next : nil)
+                if isSame { touch(state) }
+            }
+        }
+        guard id != 0 else {
+            next = .max
+            return 0
+        }
+        var first = UInt64.max
+        var expired: [[UInt8]] = []
+        var count = 0
+        var steps = try ScanSteps(
+            moment, dataset: id, range: .all, order: .forward, includingDeleted: false)
+        while let isExpiring = try steps.next({ entry, _ in
+            guard entry.hasExpiry else { return false }
+            if entry.expiresAt <= now {
+                expired.append(entry.key.array)
+            } else {
+                first = min(first, entry.expiresAt)
+            }
+            return true
+        }) {
+            guard isExpiring, expired.count >= Self.sweepBatchCount else { continue }
+            count += try bury(expired, in: state, id: id, now: now)
+            expired.removeAll(keepingCapacity: true)
+        }
+        if !expired.isEmpty { count += try bury(expired, in: state, id: id, now: now) }
+        next = first
+        return count
+    }
+
+    /// Records deleted at a time, so that writers never wait long.
+    private static let sweepBatchCount = 128
+
+    private struct Expired {
+        let key: [UInt8]
+        let version: Version
+        let expiresAt: UInt64
+    }
+
+    /// Puts tombstones in the place of those records that are still there and have expired.
+    private func bury(
+        _ keys: [[UInt8]], in state: DatasetState, id: DatasetID, now: UInt64
+    ) throws(StoreError) -> Int {
+        let count: Int
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            var found: [Expired] = []
+            let memtable = try room { () throws(StoreError) in
+                found = state.recordsID == id ? try expired(keys, in: id, now: now) : []
+                return found.reduce(0) { sum, record in
+                    sum + LogBlockWriter.byteCountMax(key: record.key.count, value: 0)
+                        + LogBlockWriter.definitionBytesMax(record.version.vector)
+                }
+            }
+            guard !found.isEmpty else { return 0 }
+            var block = LogBlockWriter(memtable.log)
+            for record in found {
+                try record.key.withBytes { (key) throws(StoreError) in
+                    adopt(
+                        record.version, .delete, key, .empty, expiresAt: record.expiresAt,
+                        into: state, &block, memtable)
+                }
+            }
+            publish(block, in: memtable)
+            count = found.count
+        }
+        waiters.wakeAll(for: state.name)
+        return count
+    }
+
+    /// Under `monitor`.
+    private func expired(
+        _ keys: [[UInt8]], in id: DatasetID, now: UInt64
+    ) throws(StoreError) -> [Expired] {
+        var found: [Expired] = []
+        for key in keys {
+            let record = try key.withBytes { (bytes) throws(StoreError) -> Expired? in
+                try currentView.withNewest(of: bytes, in: id, sequenceMax: .max) {
+                    (entry, tables) throws(StoreError) -> Expired? in
+                    guard let entry, let tables, entry.kind == .put, !entry.isLive(at: now)
+                    else { return nil }
+                    return Expired(
+                        key: key, version: tables.version(of: entry), expiresAt: entry.expiresAt)
+                }
+            }
+            if let record { found.append(record) }
+        }
+        return found
+    }
+}
