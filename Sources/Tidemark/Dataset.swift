@@ -220,13 +220,6 @@ extension Dataset {
         }
         return size
     }
-
-    /// All retained versions of a key, tombstones included, newest first.
-    public func history(of key: [UInt8]) throws(StoreError) -> [Record] {
-        try key.withBytes { (key) throws(StoreError) in
-            try engine.history(of: key, in: state)
-        }
-    }
 }
 
 /// How much the live records of a dataset hold.

@@ -8,12 +8,13 @@
 ///         print(record.keyText ?? "?", record.value?.count ?? 0)
 ///     }
 public final class RecordCursor {
-    // One of the two is there. They are no cases of one enum, because steps are changed where
+    // One of the three is there. They are no cases of one enum, because steps are changed where
     // they lie: taking a payload out and putting it back copies its arrays at every step.
     // The check for exclusive access at each step would cost more than the step: nobody else can
     // reach them while one is on its way.
     @exclusivity(unchecked) private var scan: ScanSteps?
     @exclusivity(unchecked) private var changes: ChangeSteps?
+    private var past: PastSteps?
     private let dirtiness: Dirtiness
     /// By which records have expired.
     let now: UInt64
@@ -28,6 +29,12 @@ public final class RecordCursor {
         unsafe changes = steps
         now = steps.moment.now
         self.dirtiness = dirtiness
+    }
+
+    init(_ steps: PastSteps) {
+        past = steps
+        now = steps.scope.now
+        dirtiness = steps.scope.dirtiness
     }
 
     /// The next record, or nil at the end. O(log n) at worst, usually O(1).
@@ -84,6 +91,7 @@ public final class RecordCursor {
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
         if let result = unsafe try scan?.next(body) { return result }
-        return unsafe try changes?.next(body)
+        if let result = unsafe try changes?.next(body) { return result }
+        return try past?.next(body)
     }
 }

@@ -7,10 +7,25 @@ internal import Synchronization
 public final class Snapshot: Sendable {
     private let engine: Engine
     private let moment: Mutex<Moment?>
+    /// nil for the moment at which it was taken.
+    private let past: PastMoment?
+    /// The only dataset that can be read; nil for all.
+    private let only: DatasetState?
 
     init(_ engine: Engine) throws(StoreError) {
         self.engine = engine
         moment = Mutex(try engine.moment())
+        past = nil
+        only = nil
+    }
+
+    init(
+        _ engine: Engine, at past: PastMoment, of dataset: Dataset?
+    ) throws(StoreError) {
+        self.engine = engine
+        moment = Mutex(try engine.moment(for: past, of: dataset?.state))
+        self.past = past
+        only = dataset?.state
     }
 
     /// Lets go of the segments. Further reads throw `closed`; closing twice is fine.
@@ -19,7 +34,8 @@ public final class Snapshot: Sendable {
     }
 
     /// The value of a key; nil if there was no live record.
-    /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
+    /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`; of a snapshot of the
+    ///   past `historyExpired`.
     public func get(_ key: [UInt8], in dataset: Dataset) throws(StoreError) -> [UInt8]? {
         try record(for: key, in: dataset)?.value
     }
@@ -30,6 +46,11 @@ public final class Snapshot: Sendable {
         for key: [UInt8], in dataset: Dataset, includingDeleted: Bool = false
     ) throws(StoreError) -> Record? {
         let moment = try opened()
+        if let scope = try pastScope(of: dataset, moment) {
+            return try key.withBytes { (key) throws(StoreError) in
+                try engine.record(of: key, in: scope, includingDeleted: includingDeleted)
+            }
+        }
         return try key.withBytes { (key) throws(StoreError) in
             try engine.record(
                 of: key, in: dataset.state, at: moment, includingDeleted: includingDeleted)
@@ -43,6 +64,11 @@ public final class Snapshot: Sendable {
         includingDeleted: Bool = false
     ) throws(StoreError) -> RecordCursor {
         let moment = try opened()
+        if let scope = try pastScope(of: dataset, moment) {
+            return RecordCursor(
+                try PastSteps(
+                    scope, range: range, order: order, includingDeleted: includingDeleted))
+        }
         let (id, dirtiness) = try engine.scope(of: dataset.state, at: moment)
         return RecordCursor(
             try ScanSteps(
@@ -51,10 +77,16 @@ public final class Snapshot: Sendable {
     }
 
     /// The newest version of every key changed after the count, in the order of change.
-    /// - Throws: `changesExpired`, and as ``get(_:in:)``.
+    /// - Throws: `changesExpired`, `invalidArgument` for a snapshot of the past, and as
+    ///   ``get(_:in:)``.
     public func changes(
         of dataset: Dataset, since syncCount: SyncCount
     ) throws(StoreError) -> RecordCursor {
+        guard past == nil else {
+            throw StoreError(
+                .invalidArgument,
+                "a snapshot of the past tells no changes; ask the dataset for its changes")
+        }
         let changes = try engine.changes(
             of: dataset.state, since: syncCount, at: try opened())
         return RecordCursor(changes.steps, changes.dirtiness)
@@ -69,6 +101,25 @@ public final class Snapshot: Sendable {
             count += 1
         }
         return count
+    }
+
+    /// Finds out whether a dataset can be read.
+    func check(_ dataset: Dataset) throws(StoreError) {
+        _ = try pastScope(of: dataset, try opened())
+    }
+
+    /// nil for a snapshot of the present.
+    private func pastScope(
+        of dataset: Dataset, _ moment: Moment
+    ) throws(StoreError) -> PastScope? {
+        guard let past else { return nil }
+        if let only, only !== dataset.state {
+            throw StoreError(
+                .invalidArgument,
+                "the snapshot is of \(only.name) alone, since the count that it was taken at is; "
+                    + "take one at a time to read several datasets")
+        }
+        return try engine.scope(of: dataset.state, at: past, moment)
     }
 
     private func opened() throws(StoreError) -> Moment {

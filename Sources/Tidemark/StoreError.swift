@@ -36,6 +36,8 @@ public struct StoreError: Error, Hashable, Sendable {
         public static let versionMismatch = Code("versionMismatch")
         /// Changes that old are no longer told apart from absence. Read the dataset afresh.
         public static let changesExpired = Code("changesExpired")
+        /// What could be read at that past moment may no longer all be kept. Ask for a later one.
+        public static let historyExpired = Code("historyExpired")
     }
 
     /// A place in a file.

@@ -55,7 +55,7 @@ struct KeyRetention {
     ) -> Verdict {
         guard retention.isLive else { return .drop }
         let stamp = entry.stamp
-        defer { superseder = (stamp.syncCount, stamp.time) }
+        defer { superseder = (stamp.syncCount, stamp.effectTime(of: entry.kind)) }
         guard let superseder else {
             return verdict(onNewest: entry, stamp, dot, &lost)
         }
@@ -84,7 +84,7 @@ struct KeyRetention {
     ) -> Verdict {
         let isCollected =
             entry.kind == .delete && canCollectTombstones
-            && stamp.time >> 16 < retention.agedBefore
+            && stamp.effectTime(of: entry.kind) >> 16 < retention.agedBefore
         if isCollected {
             // The last word on its key: from now on the key was never there.
             lost.collectedThrough = max(lost.collectedThrough, stamp.syncCount)

@@ -72,13 +72,17 @@ extension Engine {
     }
 
     /// All versions of a key that are still there, newest first.
-    func history(of key: ByteView, in state: DatasetState) throws(StoreError) -> [Record] {
+    func history(
+        of key: ByteView, in state: DatasetState, limit: Int = .max
+    ) throws(StoreError) -> [Record] {
         let moment = try moment()
         let (id, dirtiness) = try scope(of: state, at: moment)
         var cursor = try MergeCursor(moment.view, order: .forward)
         try cursor.seek(EntryPosition(before: key, in: id))
         var versions: [Record] = []
-        while let entry = cursor.entry, entry.dataset == id, entry.key.equals(key) {
+        while versions.count < limit, let entry = cursor.entry, entry.dataset == id,
+            entry.key.equals(key)
+        {
             if entry.sequence <= moment.sequenceMax {
                 versions.append(Record(entry, cursor.tables, dirtiness))
             }

@@ -41,13 +41,17 @@ struct DamagedStore {
             try dataset.put("second version", for: "key 2")
             try dataset.delete("key 3")
             try dataset.delete("key 5")
+            try dataset.put("expires one day", for: "key 7", expiresAt: 1 << 47)
         }
         try store.dataset("gone").put("1", for: "a")
         try store.deleteDataset("gone")
         try store.compact()
         let dataset = try store.dataset("main")
         for index in 0..<logWrites {
-            try dataset.put("in the log \(index)", for: "log \(index)")
+            // Two of them expire one day.
+            try dataset.put(
+                "in the log \(index)", for: "log \(index)",
+                expiresAt: index % 3 == 1 ? 1 << 47 : 0)
         }
         for name in names { contents[name] = try Self.read(store.dataset(name)) }
         try store.close()

@@ -46,7 +46,7 @@ enum CommandStatus: Int32, CaseIterable {
         case .formatTooNew: self = .tooNew
         case .corruption: self = .damage
         case .diskFull, .inputOutput, .writerStopped: self = .inputOutput
-        case .datasetNotFound, .versionMismatch: self = .negative
+        case .datasetNotFound, .versionMismatch, .historyExpired: self = .negative
         default: self = .defect
         }
     }
