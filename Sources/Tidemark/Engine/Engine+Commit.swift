@@ -157,7 +157,8 @@ extension Engine {
     /// A local write that has seen more than the dataset's vector says. Under `monitor`.
     func appendLocal(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        expiresAt: UInt64 = 0, seen: VersionVector, to block: inout LogBlockWriter, memtable: Memtable
+        expiresAt: UInt64 = 0, seen: VersionVector, to block: inout LogBlockWriter,
+        memtable: Memtable
     ) -> Dot {
         let others = state.vector.union(seen).removing(replicaID)
         let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)

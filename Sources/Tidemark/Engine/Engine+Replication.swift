@@ -137,7 +137,8 @@ extension Engine {
     /// Stores a version as it is. Under `monitor`.
     func adopt(
         _ version: Version, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
-        expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
+        expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter,
+        _ memtable: Memtable
     ) {
         state.noteApplied(version.vector)
         clock.see(version.time)
