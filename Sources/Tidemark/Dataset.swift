@@ -195,11 +195,14 @@ extension Dataset {
     }
 
     /// Records in the order of their keys, as of the moment of the call.
+    ///
+    /// - Parameter limit: the number of records at most; nil for no bound.
     public func records(
-        in range: KeyRange = .all, order: ScanOrder = .forward, includingDeleted: Bool = false
+        in range: KeyRange = .all, order: ScanOrder = .forward, limit: Int? = nil,
+        includingDeleted: Bool = false
     ) throws(StoreError) -> RecordCursor {
         try store.snapshot().records(
-            of: self, in: range, order: order, includingDeleted: includingDeleted)
+            of: self, in: range, order: order, limit: limit, includingDeleted: includingDeleted)
     }
 
     /// The number of live records. O(n).

@@ -18,23 +18,28 @@ public final class RecordCursor {
     private let dirtiness: Dirtiness
     /// By which records have expired.
     let now: UInt64
+    /// How many records may still be given out.
+    @exclusivity(unchecked) private var remaining: Int
 
-    init(_ steps: ScanSteps, _ dirtiness: Dirtiness) {
+    init(_ steps: ScanSteps, _ dirtiness: Dirtiness, limit: Int? = nil) {
         unsafe scan = steps
         now = steps.moment.now
         self.dirtiness = dirtiness
+        unsafe remaining = limit ?? .max
     }
 
     init(_ steps: ChangeSteps, _ dirtiness: Dirtiness) {
         unsafe changes = steps
         now = steps.moment.now
         self.dirtiness = dirtiness
+        unsafe remaining = .max
     }
 
     init(_ steps: PastSteps) {
         past = steps
         now = steps.scope.now
         dirtiness = steps.scope.dirtiness
+        unsafe remaining = .max
     }
 
     /// The next record, or nil at the end. O(log n) at worst, usually O(1).
@@ -64,8 +69,15 @@ public final class RecordCursor {
         guard unsafe scan?.order == .forward else {
             return try next { entry, _ in Self.withSpans(of: entry, now: self.now, body) }
         }
-        guard let entry = unsafe try scan!.nextEntry() else { return nil }
+        guard takeOne(), let entry = unsafe try scan!.nextEntry() else { return nil }
         return Self.withSpans(of: entry, now: now, body)
+    }
+
+    @inline(__always)
+    private func takeOne() -> Bool {
+        guard unsafe remaining > 0 else { return false }
+        unsafe remaining -= 1
+        return true
     }
 
     @inline(__always)
@@ -90,6 +102,7 @@ public final class RecordCursor {
     func next<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
+        guard takeOne() else { return nil }
         if let result = unsafe try scan?.next(body) { return result }
         if let result = unsafe try changes?.next(body) { return result }
         return try past?.next(body)

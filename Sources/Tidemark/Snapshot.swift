@@ -58,11 +58,21 @@ public final class Snapshot: Sendable {
     }
 
     /// Records in the order of their keys.
+    ///
+    /// - Parameter limit: the number of records at most; nil for no bound.
     /// - Throws: as ``get(_:in:)``.
     public func records(
         of dataset: Dataset, in range: KeyRange = .all, order: ScanOrder = .forward,
-        includingDeleted: Bool = false
+        limit: Int? = nil, includingDeleted: Bool = false
     ) throws(StoreError) -> RecordCursor {
+        let (steps, dirtiness) = try steps(
+            of: dataset, in: range, order: order, includingDeleted: includingDeleted)
+        return RecordCursor(steps, dirtiness, limit: limit)
+    }
+
+    func steps(
+        of dataset: Dataset, in range: KeyRange, order: ScanOrder, includingDeleted: Bool
+    ) throws(StoreError) -> (steps: ScanSteps, dirtiness: Dirtiness) {
         let moment = try opened()
         if let scope = try pastScope(of: dataset, moment) {
             return RecordCursor(
@@ -70,10 +80,9 @@ public final class Snapshot: Sendable {
                     scope, range: range, order: order, includingDeleted: includingDeleted))
         }
         let (id, dirtiness) = try engine.scope(of: dataset.state, at: moment)
-        return RecordCursor(
-            try ScanSteps(
-                moment, dataset: id, range: range, order: order,
-                includingDeleted: includingDeleted), dirtiness)
+        let steps = try ScanSteps(
+            moment, dataset: id, range: range, order: order, includingDeleted: includingDeleted)
+        return (steps, dirtiness)
     }
 
     /// The newest version of every key changed after the count, in the order of change.

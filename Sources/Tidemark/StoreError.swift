@@ -34,6 +34,8 @@ public struct StoreError: Error, Hashable, Sendable {
         public static let datasetNotFound = Code("datasetNotFound")
         /// The record is not at the expected version. Read it again and decide anew.
         public static let versionMismatch = Code("versionMismatch")
+        /// Something that a transaction has read has changed since. Run the transaction again.
+        public static let transactionConflict = Code("transactionConflict")
         /// Changes that old are no longer told apart from absence. Read the dataset afresh.
         public static let changesExpired = Code("changesExpired")
         /// What could be read at that past moment may no longer all be kept. Ask for a later one.

@@ -15,11 +15,16 @@ struct StagedWrite {
 extension Engine {
     /// Applies writes as one block of the log: all of them or none. Returns the last one's dot.
     ///
-    /// - Parameter next: hands out the writes, one after the other; called once for counting and
-    ///   once for writing, so that a batch needs no second list.
-    /// - Throws: `invalidArgument`, `versionMismatch`, `datasetNotFound`, and what stops a writer.
+    /// - Parameters:
+    ///   - validate: called under `monitor` before anything is written, each time that others may
+    ///     have written meanwhile.
+    ///   - write: hands out the writes, one after the other; called once for counting and once
+    ///     for writing, so that a batch needs no second list.
+    /// - Throws: `invalidArgument`, `versionMismatch`, `datasetNotFound`, what `validate` throws,
+    ///   and what stops a writer.
     func commit(
         _ count: Int, durability: Durability?,
+        validate: () throws(StoreError) -> Void = {},
         write: (Int, (StagedWrite) throws(StoreError) -> Void) throws(StoreError) -> Void
     ) throws(StoreError) -> Dot? {
         let position: LogPosition
@@ -30,7 +35,10 @@ extension Engine {
             defer { monitor.unlock() }
             try checkWritable()
             var seen: [VersionVector?] = []
-            log = try room { () throws(StoreError) in try measure(count, write, &seen) }
+            log = try room { () throws(StoreError) in
+                try validate()
+                return try measure(count, write, &seen)
+            }
             var block = LogBlockWriter(log.log)
             for index in 0..<count {
                 try write(index) { (staged) throws(StoreError) in

@@ -1,0 +1,92 @@
+/// Walks over the records of a moment with a transaction's own writes laid over them.
+///
+/// Without own writes in the range the records are handed out where they lie. With them, the
+/// walk looks one record ahead, and copies it.
+struct TransactionSteps {
+    private struct Ahead {
+        let key: [UInt8]
+        let value: [UInt8]
+        let version: Version
+    }
+
+    private var base: ScanSteps
+    private var own: ArraySlice<TransactionWrites.Write>
+    private let order: ScanOrder
+    private let read: RangeRead
+    private let hasOwn: Bool
+    /// The next record of the moment, looked at and not given out.
+    private var ahead: Ahead?
+    private var isBaseAtEnd = false
+
+    init(
+        _ base: ScanSteps, own: [TransactionWrites.Write], order: ScanOrder, read: RangeRead
+    ) {
+        self.base = base
+        self.own = own[...]
+        self.order = order
+        self.read = read
+        hasOwn = !own.isEmpty
+    }
+
+    /// Hands the next record to the body; nil at the end. Key and value are valid during the call.
+    mutating func next<Result>(
+        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+    ) throws(StoreError) -> Result? {
+        guard hasOwn else { return try nextOfBase(body) }
+        while true {
+            try lookAhead()
+            guard let write = own.first else {
+                guard let found = ahead else {
+                    read.isComplete = true
+                    return nil
+                }
+                ahead = nil
+                return try give(found.key, found.value, found.version, body)
+            }
+            if let found = ahead {
+                if found.key == write.key {
+                    ahead = nil
+                } else if found.key.lexicographicallyPrecedes(write.key) == (order == .forward) {
+                    ahead = nil
+                    return try give(found.key, found.value, found.version, body)
+                }
+            }
+            own.removeFirst()
+            if let value = write.value { return try give(write.key, value, nil, body) }
+        }
+    }
+
+    private mutating func nextOfBase<Result>(
+        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+    ) throws(StoreError) -> Result? {
+        let read = read
+        let result = try base.next { entry, tables in
+            read.reach(entry.key)
+            return body(entry.key, entry.value, { tables.version(of: entry) })
+        }
+        if result == nil { read.isComplete = true }
+        return result
+    }
+
+    private mutating func lookAhead() throws(StoreError) {
+        guard ahead == nil, !isBaseAtEnd else { return }
+        ahead = try base.next { entry, tables in
+            Ahead(
+                key: entry.key.array, value: entry.value.array,
+                version: tables.version(of: entry))
+        }
+        isBaseAtEnd = ahead == nil
+    }
+
+    private func give<Result>(
+        _ key: [UInt8], _ value: [UInt8], _ version: Version?,
+        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+    ) throws(StoreError) -> Result {
+        try key.withBytes { (key) throws(StoreError) in
+            read.reach(key)
+            return try value.withBytes { (value) throws(StoreError) in
+                body(key, value, { version })
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/// Walks over records as a transaction sees them: those of its moment, and its own writes over
+/// them as they were when the cursor was made.
+///
+/// What the cursor has passed counts as read by the transaction; once it has given nil, the whole
+/// range does. It is not for two threads at once, and not for use after the transaction's end:
+/// what is read then is not checked by anyone.
+public final class TransactionCursor {
+    private var steps: TransactionSteps
+    private var remaining: Int
+
+    init(_ steps: TransactionSteps, limit: Int?) {
+        self.steps = steps
+        remaining = limit ?? .max
+    }
+
+    /// The next record, or nil at the end.
+    /// - Throws: `corruption` or `inputOutput` if a block cannot be read.
+    public func next() throws(StoreError) -> TransactionRecord? {
+        try next { key, value, version in
+            TransactionRecord(key: key.array, value: value.array, version: version())
+        }
+    }
+
+    /// Hands out the next record where it lies; nil at the end, where the body is not called.
+    ///
+    /// - Parameter body: called at most once; the spans are valid during the call.
+    public func withNext<Result>(
+        _ body: (_ key: RawSpan, _ value: RawSpan) -> Result
+    ) throws(StoreError) -> Result? {
+        try next { key, value, _ in
+            unsafe body(key.buffer.bytes, value.buffer.bytes)
+        }
+    }
+
+    /// All that is left, in memory.
+    public func collect() throws(StoreError) -> [TransactionRecord] {
+        var records: [TransactionRecord] = []
+        while let record = try next() {
+            records.append(record)
+        }
+        return records
+    }
+
+    func next<Result>(
+        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+    ) throws(StoreError) -> Result? {
+        guard remaining > 0, let result = try steps.next(body) else { return nil }
+        remaining -= 1
+        return result
+    }
+}
