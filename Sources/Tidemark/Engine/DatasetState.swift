@@ -62,6 +62,8 @@ final class DatasetState: @unchecked Sendable {
     ) {
         let newVisibleID = isVisible ? newID : 0
         if recordsID != 0, recordsID != newID {
+            // Counts as a change, so that who knows the last record is told that all are gone.
+            syncCount += 1
             expiredThrough = syncCount
             wipedTime = max(wipedTime, time.rawValue)
             expiresFrom = .max

@@ -56,7 +56,9 @@ package struct StoreModel: Sendable {
         datasets[name]?.entries = [:]
         datasets[name]?.history = [:]
         datasets[name]?.lastDeletion = 0
-        let syncCount = self[name].syncCount
+        // That all records went counts as one change.
+        let syncCount = self[name].syncCount + 1
+        datasets[name]?.syncCount = syncCount
         datasets[name]?.wipedThrough = syncCount
         return true
     }

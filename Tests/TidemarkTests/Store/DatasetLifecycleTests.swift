@@ -71,9 +71,12 @@ struct DatasetLifecycleTests {
         #expect(try dataset.record(for: "key 3", includingDeleted: true) == nil)
         #expect(try dataset.history(of: bytes("key 3")).isEmpty)
         #expect(try dataset.changes(since: 0).collect().isEmpty)
+        let after = try dataset.syncCount
+        #expect(after > before, "that all records went is a change")
         #expect(try dataset.put("new", for: "key 3").counter == 21, "no dot is used twice")
-        #expect(try dataset.syncCount > before)
-        #expect(try dataset.changes(since: before).keyTexts() == ["key 3"])
+        #expect(try dataset.syncCount > after)
+        #expect(try dataset.changes(since: after).keyTexts() == ["key 3"])
+        expectError(.changesExpired) { try dataset.changes(since: before) }
         if isCompacted { try store.compact() }
         try store.close()
         let last = try Store.open(at: fixture.path, options: quickOptions())
