@@ -13,17 +13,28 @@ extension Dataset {
     /// What has changed since a sync count, as of now: the newest version of each key, tombstones
     /// included, in the order of change. Costs in proportion to the changes.
     ///
-    /// - Parameter syncCount: of the last change already known; ``SyncCount/zero`` for everything.
+    /// - Parameters:
+    ///   - syncCount: of the last change already known; ``SyncCount/zero`` for everything.
+    ///   - range: changes of other keys are passed over, and no records made of them.
     /// - Throws: `changesExpired` if deletions after that count are forgotten.
-    public func changes(since syncCount: SyncCount) throws(StoreError) -> RecordCursor {
-        let changes = try engine.changes(of: state, since: syncCount)
+    public func changes(
+        since syncCount: SyncCount, in range: KeyRange = .all
+    ) throws(StoreError) -> RecordCursor {
+        let changes = try engine.changes(of: state, since: syncCount, in: range)
         return RecordCursor(changes.steps, changes.dirtiness)
     }
 
     /// The same, and then what changes from now on, until the task is cancelled or the store is
     /// closed. What changes twice while the consumer is busy is given once.
-    public func liveChanges(since syncCount: SyncCount) -> LiveChanges {
-        LiveChanges(dataset: self, since: syncCount)
+    ///
+    /// - Parameters:
+    ///   - syncCount: of the last change already known; ``SyncCount/zero`` for everything.
+    ///   - range: which keys: ``KeyRange/prefix(_:)-(String)``, ``KeyRange/only(_:)-(String)``, or
+    ///     any other. Changes of other keys are passed over, and no records made of them.
+    public func liveChanges(
+        since syncCount: SyncCount, in range: KeyRange = .all
+    ) -> LiveChanges {
+        LiveChanges(dataset: self, since: syncCount, range: range)
     }
 
     /// A hash of all records, whatever the order in which they came: equal on two replicas if,
@@ -66,66 +77,5 @@ public struct ConvergenceDigest: Hashable, Sendable, CustomStringConvertible {
         let (sum, carries) = low.addingReportingOverflow(hash.low)
         low = sum
         high = high &+ hash.high &+ (carries ? 1 : 0)
-    }
-}
-
-/// Changes of a dataset as they happen.
-public struct LiveChanges: AsyncSequence, Sendable {
-    let dataset: Dataset
-    let since: SyncCount
-
-    public func makeAsyncIterator() -> Iterator {
-        Iterator(dataset: dataset, position: since)
-    }
-
-    /// Holds the segments of the moment that it is giving out, and looks again when it is through.
-    public struct Iterator: AsyncIteratorProtocol {
-        private let dataset: Dataset
-        /// Everything up to here has been given, or is in `pass`.
-        private var position: SyncCount
-        private var pass: RecordCursor?
-
-        init(dataset: Dataset, position: SyncCount) {
-            self.dataset = dataset
-            self.position = position
-        }
-
-        public mutating func next() async throws(StoreError) -> Record? {
-            try await next(isolation: nil)
-        }
-
-        /// The next change; nil when the task is cancelled or the store is closed.
-        /// - Throws: `changesExpired` if the consumer fell so far behind that deletions it has
-        ///   not seen are forgotten, `datasetNotFound` when the dataset is deleted, `corruption`,
-        ///   `inputOutput`.
-        public mutating func next(
-            isolation actor: isolated (any Actor)?
-        ) async throws(StoreError) -> Record? {
-            while !Task.isCancelled {
-                if let record = try pass?.next() { return record }
-                pass = nil
-                do {
-                    let changes = try dataset.engine.changes(of: dataset.state, since: position)
-                    if changes.knowledge.syncCount > position {
-                        pass = RecordCursor(changes.steps, changes.dirtiness)
-                        position = changes.knowledge.syncCount
-                        continue
-                    }
-                } catch let error where error.code == .closed {
-                    return nil
-                }
-                await sleepUntilChanged()
-            }
-            return nil
-        }
-
-        private func sleepUntilChanged() async {
-            let known = position.rawValue
-            let state = dataset.state
-            let engine = dataset.engine
-            await engine.waiters.wait(for: dataset.name) {
-                engine.monitor.withLock { state.syncCount > known }
-            }
-        }
     }
 }

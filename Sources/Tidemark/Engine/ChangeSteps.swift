@@ -17,6 +17,12 @@ struct ChangeSteps {
 
     let moment: Moment
     private let dataset: DatasetID
+    /// Changes of other keys are passed over.
+    private let range: KeyRange
+    /// How many may be passed over in one call of ``nextOrPause(_:)``.
+    private var skipsLeft = Int.max
+    /// The last change that was looked at.
+    private(set) var through: UInt64
     private var sources: ArraySlice<Source>
     private var since: UInt64
     /// Of the current source, when it is a run: a cursor for each of its segments.
@@ -28,11 +34,14 @@ struct ChangeSteps {
     /// - Parameter tails: for each memtable of the moment, in its order, the node of the newest
     ///   change of the dataset, as read under the writer lock together with the moment.
     init(
-        _ moment: Moment, dataset: DatasetID, since: UInt64, tails: [UInt]
+        _ moment: Moment, dataset: DatasetID, since: UInt64, tails: [UInt],
+        range: KeyRange = .all
     ) {
         self.moment = moment
         self.dataset = dataset
         self.since = since
+        self.range = range
+        through = since
         var sources: [Source] = moment.view.runs.reversed().map { .run($0) }
         for (memtable, tail) in zip(moment.view.memtables, tails).reversed() {
             var found: [Place] = []
@@ -57,6 +66,7 @@ struct ChangeSteps {
         while true {
             if let result = try nextInRun(body) { return result }
             if let result = try nextInMemtable(body) { return result }
+            guard skipsLeft > 0 else { return nil }
             guard let source = sources.popFirst() else { return nil }
             switch source {
             case .run(let run):
@@ -72,13 +82,26 @@ struct ChangeSteps {
         }
     }
 
+    /// As ``next(_:)``, and nil also when so many changes have been passed over that the caller
+    /// may have better to do; then `isPaused` is true, and the next call goes on.
+    mutating func nextOrPause<Result>(
+        skipsMax: Int, _ body: (Entry, VersionTables) -> Result
+    ) throws(StoreError) -> (result: Result?, isPaused: Bool) {
+        skipsLeft = skipsMax
+        defer { skipsLeft = .max }
+        let result = try next(body)
+        return (result, result == nil && skipsLeft <= 0)
+    }
+
     private mutating func nextInMemtable<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
         guard let memtable else { return nil }
-        while let place = places.popFirst() {
+        while skipsLeft > 0, let place = places.popFirst() {
             let entry = unsafe memtable.entry(of: place.node)
+            through = entry.syncCount
             if try isWanted(entry) { return body(entry, memtable.tables) }
+            skipsLeft -= 1
         }
         return nil
     }
@@ -88,7 +111,7 @@ struct ChangeSteps {
     private mutating func nextInRun<Result>(
         _ body: (Entry, VersionTables) -> Result
     ) throws(StoreError) -> Result? {
-        while true {
+        while skipsLeft > 0 {
             var least: (index: Int, change: Change)?
             for index in cursors.indices {
                 guard let change = try cursors[index].peek() else { continue }
@@ -99,17 +122,21 @@ struct ChangeSteps {
                 return nil
             }
             cursors[least.index].pop()
+            through = least.change.syncCount
             let parts = cursors[least.index].parts
             let result = try parts.withEntry(of: least.change) {
                 (entry) throws(StoreError) -> Result? in
                 try isWanted(entry) ? body(entry, parts.tables) : nil
             }
             if let result { return result }
+            skipsLeft -= 1
         }
+        return nil
     }
 
-    /// Whether the entry is the newest version of its key at the moment.
+    /// Whether the entry is of the range, and the newest version of its key at the moment.
     private func isWanted(_ entry: Entry) throws(StoreError) -> Bool {
+        guard range.contains(entry.key) else { return false }
         let syncCount = entry.syncCount
         return try moment.view.withNewest(
             of: entry.key, in: dataset, sequenceMax: moment.sequenceMax
@@ -128,10 +155,10 @@ extension Engine {
     ///   records as they are stored, and goes by its own clock for what has expired.
     /// - Throws: `changesExpired` if tombstones after that count are gone.
     func changes(
-        of state: DatasetState, since: SyncCount, at given: Moment? = nil,
-        isExchange: Bool = false
+        of state: DatasetState, since: SyncCount, in range: KeyRange = .all,
+        at given: Moment? = nil, isExchange: Bool = false
     ) throws(StoreError) -> (
-        steps: ChangeSteps, dirtiness: Dirtiness, knowledge: DatasetKnowledge
+        moment: Moment, steps: ChangeSteps, dirtiness: Dirtiness, knowledge: DatasetKnowledge
     ) {
         let (moment, id, tails, dirtiness, knowledge, expired) = try monitor.withLock {
             () throws(StoreError) in
@@ -157,8 +184,8 @@ extension Engine {
             try checkNotExpired(since, of: state, id: id, at: moment, expiredThrough: expired)
         }
         let steps = ChangeSteps(
-            moment, dataset: id, since: since.rawValue, tails: tails)
-        return (steps, dirtiness, knowledge)
+            moment, dataset: id, since: since.rawValue, tails: tails, range: range)
+        return (moment, steps, dirtiness, knowledge)
     }
 
     private func checkNotExpired(

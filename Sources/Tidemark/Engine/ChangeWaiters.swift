@@ -1,15 +1,21 @@
 internal import Synchronization
 
-/// Tasks that sleep until a dataset changes.
+/// Tasks that sleep until a dataset changes, or any does.
 final class ChangeWaiters: Sendable {
     private struct Waiter {
-        let dataset: String
+        /// nil: any.
+        let dataset: String?
         let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct Mailbox {
+        weak var mailbox: ChangeMailbox?
     }
 
     private struct Waiters {
         var next = 0
         var waiting: [Int: Waiter] = [:]
+        var mailboxes: [Int: Mailbox] = [:]
         var isClosed = false
     }
 
@@ -18,9 +24,11 @@ final class ChangeWaiters: Sendable {
 
     /// Sleeps until the dataset changes, the store is closed or the task is cancelled.
     ///
-    /// - Parameter isDue: asked after the sleeper is known to the wakers; true means that there is
-    ///   already something, so that no change between looking and sleeping is missed.
-    func wait(for dataset: String, isDue: @Sendable () -> Bool) async {
+    /// - Parameters:
+    ///   - dataset: nil for any.
+    ///   - isDue: asked after the sleeper is known to the wakers; true means that there is already
+    ///     something, so that no change between looking and sleeping is missed.
+    func wait(for dataset: String?, isDue: @Sendable () -> Bool) async {
         let token = waiters.withLock { waiters in
             waiters.next += 1
             return waiters.next
@@ -41,16 +49,41 @@ final class ChangeWaiters: Sendable {
         }
     }
 
+    /// A mailbox that is told of every dataset that changes from now on.
+    func openMailbox() -> ChangeMailbox {
+        let number = waiters.withLock { waiters in
+            waiters.next += 1
+            return waiters.next
+        }
+        let mailbox = ChangeMailbox(number, of: self)
+        waiters.withLock { $0.mailboxes[number] = Mailbox(mailbox: mailbox) }
+        count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        return mailbox
+    }
+
+    fileprivate func removeMailbox(_ number: Int) {
+        waiters.withLock { _ = $0.mailboxes.removeValue(forKey: number) }
+        count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+    }
+
     /// Wakes whoever waits for the dataset. Costs one load when nobody does.
     func wakeAll(for dataset: String) {
         guard count.load(ordering: .sequentiallyConsistent) > 0 else { return }
-        let tokens = waiters.withLock { waiters in
-            waiters.waiting.filter { $0.value.dataset == dataset }.map(\.key)
+        let (mailboxes, tokens) = waiters.withLock { waiters in
+            let tokens = waiters.waiting.filter { _, waiter in
+                waiter.dataset == nil || waiter.dataset == dataset
+            }
+            return (waiters.mailboxes.values.compactMap(\.mailbox), Array(tokens.keys))
+        }
+        for mailbox in mailboxes {
+            mailbox.add(dataset)
         }
         for token in tokens {
             wake(token)
         }
     }
+
+    var isClosed: Bool { waiters.withLock { $0.isClosed } }
 
     func close() {
         let tokens = waiters.withLock { waiters in
@@ -67,5 +100,35 @@ final class ChangeWaiters: Sendable {
         guard let waiter else { return }
         count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
         waiter.continuation.resume()
+    }
+}
+
+/// The names of datasets that have changed since they were last taken out: each once, so it holds
+/// no more than there are datasets.
+final class ChangeMailbox: Sendable {
+    private let number: Int
+    private let waiters: ChangeWaiters
+    private let names = Mutex<Set<String>>([])
+
+    fileprivate init(_ number: Int, of waiters: ChangeWaiters) {
+        self.number = number
+        self.waiters = waiters
+    }
+
+    deinit {
+        waiters.removeMailbox(number)
+    }
+
+    var isEmpty: Bool { names.withLock { $0.isEmpty } }
+
+    func add(_ name: String) {
+        names.withLock { _ = $0.insert(name) }
+    }
+
+    func takeAll() -> [String] {
+        names.withLock { names in
+            defer { names.removeAll() }
+            return names.sorted()
+        }
     }
 }

@@ -28,6 +28,8 @@ final class ViewGate: @unchecked Sendable {
         var retired: [Retired] = []
     }
 
+    /// Who reads on from time to time, and is to let go of a view once it is replaced.
+    let passes = ChangePasses()
     private let state: Mutex<State>
     private let address: Atomic<UInt>
     private let phase = Atomic<Int>(0)
@@ -94,6 +96,7 @@ final class ViewGate: @unchecked Sendable {
                 ordering: .sequentiallyConsistent)
             return reclaim(&state)
         }
+        passes.letGo()
         // Views go outside the lock: what they hold may take a while to free.
         withExtendedLifetime(free) {}
     }

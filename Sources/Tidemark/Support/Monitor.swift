@@ -37,6 +37,11 @@ final class Monitor: @unchecked Sendable {
         unsafe pthread_mutex_lock(mutex)
     }
 
+    /// Takes the lock if nobody holds it.
+    func tryLock() -> Bool {
+        unsafe pthread_mutex_trylock(mutex) == 0
+    }
+
     @inline(__always)
     func unlock() {
         unsafe pthread_mutex_unlock(mutex)

@@ -1,0 +1,115 @@
+internal import Synchronization
+
+/// The changes of one dataset at one moment, given out piece by piece. Between the pieces it holds
+/// the segments of its moment only as long as they are the present ones: when others take their
+/// place it lets go, and whoever pulls begins another pass where this one was. So a consumer that
+/// sleeps holds nothing that the store has given up.
+final class ChangePass: @unchecked Sendable {
+    // Unchecked: `steps` and `through` are under `lock`.
+
+    enum Piece {
+        /// - through: everything up to here has been looked at.
+        case records([Record], through: SyncCount)
+        case ended
+        case letGo
+    }
+
+    /// As many records and bytes as are copied at once: few enough to be forgotten, and enough
+    /// that taking the lock does not count. A single record may exceed the bytes.
+    static let recordsMax = 64
+    static let bytesMax = 256 << 10
+    /// Changes of other keys passed over at once: some milliseconds.
+    static let skipsMax = 8_192
+
+    /// The sync count of the dataset at the moment.
+    let end: SyncCount
+    private let dirtiness: Dirtiness
+    private let lock = Monitor()
+    private let isUnwanted = Atomic<Bool>(false)
+    private var steps: ChangeSteps?
+
+    init(_ steps: ChangeSteps, _ dirtiness: Dirtiness, end: SyncCount) {
+        self.steps = steps
+        self.dirtiness = dirtiness
+        self.end = end
+    }
+
+    func next() throws(StoreError) -> Piece {
+        defer { dropIfUnwanted() }
+        return try lock.withLock { () throws(StoreError) -> Piece in
+            guard steps != nil else { return .letGo }
+            var records: [Record] = []
+            var bytes = 0
+            while records.count < Self.recordsMax, bytes < Self.bytesMax {
+                let dirtiness = dirtiness
+                let (record, isPaused) = try steps!.nextOrPause(skipsMax: Self.skipsMax) {
+                    Record($0, $1, dirtiness)
+                }
+                guard let record else {
+                    if records.isEmpty, !isPaused { return .ended }
+                    break
+                }
+                records.append(record)
+                bytes += record.key.count + (record.value?.count ?? 0)
+            }
+            return .records(records, through: SyncCount(rawValue: steps!.through))
+        }
+    }
+
+    /// Waits for nobody: if a piece is being read, the reader sees to it.
+    func letGo() {
+        isUnwanted.store(true, ordering: .sequentiallyConsistent)
+        dropIfUnwanted()
+    }
+
+    /// Whoever holds the lock looks again after it has given it up, so one of both finds it.
+    private func dropIfUnwanted() {
+        guard isUnwanted.load(ordering: .sequentiallyConsistent), lock.tryLock() else { return }
+        let dropped = steps
+        steps = nil
+        lock.unlock()
+        withExtendedLifetime(dropped) {}
+    }
+}
+
+/// The passes that hold the present view.
+final class ChangePasses: Sendable {
+    private struct Reference {
+        weak var pass: ChangePass?
+    }
+
+    private let references = Mutex<[ObjectIdentifier: Reference]>([:])
+    private let count = Atomic<Int>(0)
+    /// From here on passes that nobody pulls from any more are looked for.
+    private static let countSwept = 64
+
+    func add(_ pass: ChangePass) {
+        references.withLock { references in
+            if references.count >= Self.countSwept, references.count.nonzeroBitCount == 1 {
+                references = references.filter { $0.value.pass != nil }
+            }
+            references[ObjectIdentifier(pass)] = Reference(pass: pass)
+            count.store(references.count, ordering: .releasing)
+        }
+    }
+
+    func remove(_ pass: ChangePass) {
+        references.withLock { references in
+            references[ObjectIdentifier(pass)] = nil
+            count.store(references.count, ordering: .releasing)
+        }
+    }
+
+    /// Of all.
+    func letGo() {
+        guard count.load(ordering: .acquiring) > 0 else { return }
+        let all = references.withLock { references in
+            defer {
+                references.removeAll()
+                count.store(0, ordering: .releasing)
+            }
+            return references.values.compactMap(\.pass)
+        }
+        for pass in all { pass.letGo() }
+    }
+}
