@@ -9,19 +9,19 @@
 ///         print(String(decoding: key, as: UTF8.self))
 ///     }
 public final class KeyCursor {
-    // One of the two is there; see `RecordCursor`.
-    private var scan: ScanSteps?
-    private var transaction: TransactionSteps?
-    private var remaining: Int
+    // One of the two is there; see `RecordCursor`, also for the exclusivity.
+    @exclusivity(unchecked) private var scan: ScanSteps?
+    @exclusivity(unchecked) private var transaction: TransactionSteps?
+    @exclusivity(unchecked) private var remaining: Int
 
     init(_ steps: ScanSteps, limit: Int?) {
-        scan = steps
-        remaining = limit ?? .max
+        unsafe scan = steps
+        unsafe remaining = limit ?? .max
     }
 
     init(_ steps: TransactionSteps, limit: Int?) {
-        transaction = steps
-        remaining = limit ?? .max
+        unsafe transaction = steps
+        unsafe remaining = limit ?? .max
     }
 
     /// The next key, or nil at the end. O(log n) at worst, usually O(1).
@@ -51,15 +51,10 @@ public final class KeyCursor {
     }
 
     private func next<Result>(_ body: (ByteView) -> Result) throws(StoreError) -> Result? {
-        guard remaining > 0 else { return nil }
-        let result: Result?
-        if scan != nil {
-            result = try scan!.next { entry, _ in body(entry.key) }
-        } else {
-            result = try transaction!.next { key, _, _ in body(key) }
-        }
-        if result != nil { remaining -= 1 }
-        return result
+        guard unsafe remaining > 0 else { return nil }
+        unsafe remaining -= 1
+        if let key = unsafe try scan?.next({ entry, _ in body(entry.key) }) { return key }
+        return unsafe try transaction?.next { key, _, _ in body(key) }
     }
 }
 

@@ -4,8 +4,9 @@
 /// Reads see one moment of the store, that of the beginning, and the transaction's own writes.
 /// Writes are held in memory, and ``commit(durability:)`` applies them in one atomic batch, unless
 /// something that was read has changed since: then it throws `transactionConflict`, nothing was
-/// written, and the whole of it is to be run again. ``Store/transaction(attemptsMax:durability:_:)``
-/// does just that, and is what to use wherever the work fits into a closure.
+/// written, and the whole of it is to be run again.
+/// ``Store/transaction(attemptsMax:durability:_:)`` does just that, and is what to use wherever the
+/// work fits into a closure.
 ///
 ///     try store.transaction { transaction in
 ///         let left = try transaction.text("stock/17", in: shop).flatMap { Int($0) } ?? 0

@@ -70,7 +70,8 @@ public struct WriteBatch: Sendable {
     }
 
     /// Puts only if the record is still at the version with the given dot, or, for nil, only if
-    /// there is no live record. Otherwise the whole batch fails with `versionMismatch`.
+    /// there is no live record. Otherwise the whole batch fails with `versionMismatch`. What
+    /// counts is the record before the batch, whatever the batch itself writes to the same key.
     public mutating func put(
         _ value: [UInt8], for key: [UInt8], in dataset: Dataset, ifAt expected: Dot?
     ) {
@@ -78,10 +79,31 @@ public struct WriteBatch: Sendable {
             .put, key.span.bytes, value.span.bytes, in: dataset, expected: .some(expected))
     }
 
+    public mutating func put(
+        _ value: String, for key: String, in dataset: Dataset, ifAt expected: Dot?
+    ) {
+        put(Array(value.utf8), for: Array(key.utf8), in: dataset, ifAt: expected)
+    }
+
+    /// The same with key and value from anywhere; both are copied into the batch.
+    public mutating func put(
+        _ value: RawSpan, for key: RawSpan, in dataset: Dataset, ifAt expected: Dot?
+    ) {
+        append(.put, key, value, in: dataset, expected: .some(expected))
+    }
+
     /// Deletes only if the record is still at the version with the given dot. Otherwise the whole
     /// batch fails with `versionMismatch`.
     public mutating func delete(_ key: [UInt8], in dataset: Dataset, ifAt expected: Dot?) {
         unsafe append(.delete, key.span.bytes, RawSpan(), in: dataset, expected: .some(expected))
+    }
+
+    public mutating func delete(_ key: String, in dataset: Dataset, ifAt expected: Dot?) {
+        delete(Array(key.utf8), in: dataset, ifAt: expected)
+    }
+
+    public mutating func delete(_ key: RawSpan, in dataset: Dataset, ifAt expected: Dot?) {
+        append(.delete, key, RawSpan(), in: dataset, expected: .some(expected))
     }
 
     mutating func append(

@@ -119,6 +119,56 @@ struct WriteBatchTests {
         #expect(try fixture.dataset.get(key) == nil)
     }
 
+    @Test("Random batches of conditional writes: whole or nothing, as a model says")
+    func randomConditions() {
+        withSeed { seed in
+            var generator = SeededGenerator(seed)
+            let fixture = try StoreFixture()
+            let datasets = [fixture.dataset, try fixture.store.dataset("other")]
+            var values: [[String: String]] = [[:], [:]]
+            var (applied, refused) = (0, 0)
+            for round in 0..<600 {
+                var batch = WriteBatch()
+                var after = values
+                var holds = true
+                for _ in 0..<(1 + generator.below(4)) {
+                    let (at, key) = (generator.below(2), "\(generator.below(5))")
+                    let present = try datasets[at].record(for: key)?.version.dot
+                    // Mostly what is there, at times what is not.
+                    let other = Dot(replica: fixture.store.replicaID, counter: 1_000_000)
+                    let expected = generator.oneIn(6) ? (present == nil ? other : nil) : present
+                    holds = holds && expected == present
+                    if generator.oneIn(3) {
+                        batch.delete(key, in: datasets[at], ifAt: expected)
+                        after[at][key] = nil
+                    } else {
+                        batch.put("\(round)", for: key, in: datasets[at], ifAt: expected)
+                        after[at][key] = "\(round)"
+                    }
+                }
+                do {
+                    try fixture.store.write(batch)
+                    try require(holds, "a batch against its condition")
+                    values = after
+                    applied += 1
+                } catch let error as StoreError where error.code == .versionMismatch {
+                    try require(!holds, "a batch refused although its conditions hold")
+                    refused += 1
+                }
+                for (dataset, expected) in zip(datasets, values) {
+                    let records = try dataset.records().collect()
+                    try require(records.count == expected.count, "part of a batch")
+                    for record in records {
+                        try require(
+                            expected[record.keyText ?? ""] == record.valueText, "a value")
+                    }
+                }
+                if round % 200 == 150 { try fixture.store.compact() }
+            }
+            try require(applied > 100 && refused > 100, "\(applied) and \(refused)")
+        }
+    }
+
     @Test("A handle of another store does not get into a batch")
     func foreignDataset() throws {
         let (one, two) = (try StoreFixture(), try StoreFixture())
