@@ -26,7 +26,7 @@ public struct StoreError: Error, Hashable, Sendable {
         public static let inputOutput = Code("inputOutput")
         /// An earlier write or sync failed, so nothing more is accepted. Reopen the store.
         public static let writerStopped = Code("writerStopped")
-        /// The store was opened read-only.
+        /// The store was opened read-only, or is a backup, which must not be written.
         public static let readOnly = Code("readOnly")
         /// The store, snapshot or cursor was closed.
         public static let closed = Code("closed")

@@ -13,6 +13,7 @@ extension Engine {
         guard names.contains(Manifest.fileName) || options.createsIfMissing else {
             throw .notAStore(path)
         }
+        guard !names.contains(BackupMark.fileName) else { throw .isBackup(path) }
         let strangers = names.filter { $0 != "LOCK" && $0 != Manifest.temporaryName }
         guard names.contains(Manifest.fileName) || strangers.isEmpty else {
             throw .notAStore(path)
@@ -115,7 +116,7 @@ extension Engine {
         return engine
     }
 
-    private static func parent(of path: String) -> String {
+    static func parent(of path: String) -> String {
         var path = Substring(path)
         while path.count > 1, path.hasSuffix("/") { path = path.dropLast() }
         guard let slash = path.lastIndex(of: "/") else { return "." }

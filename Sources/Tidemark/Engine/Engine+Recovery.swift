@@ -19,6 +19,11 @@ extension Engine {
             throw Malformed("a log is missing").error(
                 in: filePath(FileName.log(manifest.oldestLog)), at: nil)
         }
+        let isClosedLogDue = manifest.closedLog > 0 && manifest.closedLog >= manifest.oldestLog
+        guard !isClosedLogDue || numbers.contains(manifest.closedLog) else {
+            throw Malformed("a log is missing").error(
+                in: filePath(FileName.log(manifest.closedLog)), at: nil)
+        }
         var previous: Memtable?
         var isCut = false
         for number in numbers {
@@ -93,11 +98,14 @@ extension Engine {
         return header.previousLog == previous.log.number
     }
 
-    /// Whether any block of the log was written when an earlier one was known to be durable.
+    /// Whether any block of the log was written when an earlier one was known to be durable, or
+    /// the log was begun before the last closing, which made everything durable.
     private func provesDurable(_ log: LogSegment) -> Bool {
+        guard log.number != manifest.closedLog else { return true }
         var scanner = LogScanner(log.bytes, segment: log.number, from: 0)
         scanner.lookBehindEnd()
         return scanner.markMax > 0
+            || scanner.hasBlockBehindEnd && log.number < manifest.closedLog
     }
 
     /// A log behind a hole cannot count; if it was durable, what is before it was, too, and the
@@ -131,9 +139,12 @@ extension Engine {
         scanner.lookBehindEnd()
         var durable = UInt64(scanner.markMax)
         if manifest.closedLog == log.number { durable = max(durable, manifest.closedAt) }
+        // Before the log of the last closing all others had ended, durably.
+        if manifest.closedLog > log.number { durable = .max }
         guard durable <= UInt64(scanner.offset) else {
             throw Malformed(
-                "the block here is damaged: the log was durable up to byte \(durable)"
+                "the block here is damaged: the log was durable "
+                    + (durable == .max ? "to its end" : "up to byte \(durable)")
             ).error(in: log.path, at: UInt64(scanner.offset))
         }
         guard scanner.epochLast < .max || options.isReadOnly else {
@@ -227,7 +238,10 @@ extension Engine {
     /// Under `monitor`, or while opening.
     func takeReplicaID(_ id: ReplicaID) {
         guard id != replicaID else { return }
-        manifest.formerReplicaIDs.append(replicaID)
+        // The manifest may have been written since, with the log that says so still unsealed.
+        if !manifest.formerReplicaIDs.contains(replicaID) {
+            manifest.formerReplicaIDs.append(replicaID)
+        }
         replicaID = id
         for state in states.values { state.origin = nil }
     }

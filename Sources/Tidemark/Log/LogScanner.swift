@@ -12,6 +12,8 @@ struct LogScanner {
     private(set) var isEnded = false
     private(set) var epochLast: UInt16 = 0
     private(set) var markMax: UInt32 = 0
+    /// Whether a look behind the end found any whole block of the log.
+    private(set) var hasBlockBehindEnd = false
 
     /// - Parameter offset: of the first block, which follows the file's header.
     init(_ bytes: ByteView, segment: UInt64, from offset: Int = FileHeader.byteCount) {
@@ -48,6 +50,7 @@ struct LogScanner {
                 position += Self.pageByteCount
             } else if let header = block(at: position) {
                 markMax = max(markMax, header.mark)
+                hasBlockBehindEnd = true
                 position += BlockHeader.byteCount + Int(header.storedCount)
             } else {
                 position += LogSegment.alignment

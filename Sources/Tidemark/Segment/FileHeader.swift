@@ -21,6 +21,7 @@ struct FileHeader {
         case log = 1
         case sealed = 2
         case manifest = 3
+        case backupMark = 4
     }
 
     let kind: Kind

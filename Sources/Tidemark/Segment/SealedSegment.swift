@@ -9,7 +9,7 @@ final class SealedSegment: Sendable {
     let path: String
     let footer: SegmentFooter
     let fileSize: UInt64
-    private let file: any StorageFile
+    let file: any StorageFile
     private let cache: BlockCache
     private let loaded = LazyReference<SegmentParts>()
 

@@ -15,6 +15,11 @@ package protocol Storage: Sendable {
     /// Atomically takes the place of what is at the target.
     func rename(_ source: String, to target: String) throws(StoreError)
 
+    /// Gives a file a second name that nothing has yet, so that both stand for the same bytes.
+    /// False if the two names lie on different file systems, the file system has no such names,
+    /// or the file is gone: then it can only be copied.
+    func link(_ source: String, to target: String) throws(StoreError) -> Bool
+
     /// Fine if it is gone already.
     func remove(_ path: String) throws(StoreError)
 

@@ -41,6 +41,16 @@ package struct SystemStorage: Storage {
         }
     }
 
+    package func link(_ source: String, to target: String) throws(StoreError) -> Bool {
+        guard unsafe Glibc.link(source, target) != 0 else { return true }
+        switch errno {
+        // EPERM also stands for a file system without hard links and for a file that the kernel
+        // lets only its owner link.
+        case EXDEV, EPERM, EMLINK, EOPNOTSUPP, ENOENT: return false
+        default: throw .system("cannot link to \(target)", path: source)
+        }
+    }
+
     package func remove(_ path: String) throws(StoreError) {
         guard unsafe unlink(path) == 0 || errno == ENOENT else {
             throw .system("cannot remove", path: path)

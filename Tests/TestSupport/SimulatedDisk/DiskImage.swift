@@ -60,7 +60,14 @@ struct DiskImage {
 
     var directories: Set<String> { live.directories }
     var files: [String: SimulatedInode] { live.files }
-    var fileBytes: Int { live.files.values.reduce(0) { $0 + $1.size } }
+
+    /// A file with several names counts once.
+    var fileBytes: Int {
+        var seen: Set<ObjectIdentifier> = []
+        return live.files.values.reduce(0) { sum, file in
+            seen.insert(ObjectIdentifier(file)).inserted ? sum + file.size : sum
+        }
+    }
 
     static func parent(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return "/" }

@@ -29,6 +29,7 @@ package final class SimulatedStorage: Storage {
         var clockMilliseconds: UInt64 = 1_790_000_000_000
         var random: SeededGenerator
         var writebackOneIn = 0
+        var canLink = true
         var observer: (@Sendable (StorageCall) -> Void)?
     }
 
@@ -83,6 +84,12 @@ package final class SimulatedStorage: Storage {
     package var writebackOneIn: Int {
         get { state.withLock { $0.writebackOneIn } }
         set { state.withLock { $0.writebackOneIn = newValue } }
+    }
+
+    /// Whether a file may have two names, as on most file systems.
+    package var canLink: Bool {
+        get { state.withLock { $0.canLink } }
+        set { state.withLock { $0.canLink = newValue } }
     }
 
     package var clockMilliseconds: UInt64 {
@@ -159,6 +166,18 @@ package final class SimulatedStorage: Storage {
                 throw StorageCall.failure(.rename, source, ENOENT)
             }
             state.image.change(.rename(source, to: target, file))
+        }
+    }
+
+    package func link(_ source: String, to target: String) throws(StoreError) -> Bool {
+        try call(.link, source) { state throws(StoreError) in
+            try state.image.requireDirectory(DiskImage.parent(of: target), .link)
+            guard state.canLink, let file = state.image.files[source] else { return false }
+            guard state.image.files[target] == nil else {
+                throw StorageCall.failure(.link, target, EEXIST)
+            }
+            state.image.change(.link(target, file))
+            return true
         }
     }
 

@@ -4,7 +4,7 @@ import Tidemark
 /// One call that the store made of its storage.
 package struct StorageCall: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
-        case createDirectory, listDirectory, openFile, rename, remove, syncDirectory, lock
+        case createDirectory, listDirectory, openFile, rename, link, remove, syncDirectory, lock
         case size, read, write, sync, truncate, map, syncMapping
 
         /// Whether such a call may leave the disk, live or durable, different.
