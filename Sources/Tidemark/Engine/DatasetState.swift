@@ -95,6 +95,12 @@ final class DatasetState: @unchecked Sendable {
         expiresFromInSweep = nil
     }
 
+    /// Declares all changes up to a sync count untold: whoever stands there must read afresh.
+    func expire(through count: UInt64) {
+        syncCount = max(syncCount, count)
+        expiredThrough = max(expiredThrough, count)
+    }
+
     /// Joins into what has been seen.
     func see(_ other: VersionVector) {
         guard !vector.covers(other) else { return }

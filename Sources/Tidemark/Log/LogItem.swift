@@ -44,8 +44,13 @@ struct LogItemReader {
 
     /// - Parameter log: holds the payload.
     init(_ payload: ByteView, of log: LogSegment) {
+        unsafe self.init(payload, timeBase: log.timeBase)
+    }
+
+    /// - Parameter timeBase: where the log's header says when it was made.
+    init(_ payload: ByteView, timeBase: UnsafeRawPointer) {
         self.payload = payload
-        unsafe timeBase = log.timeBase
+        unsafe self.timeBase = unsafe timeBase
         reader = ByteReader(payload)
     }
 

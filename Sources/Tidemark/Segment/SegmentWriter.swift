@@ -55,6 +55,20 @@ final class SegmentWriter {
             key: entry.key, value: entry.value, stamp: stamp)
     }
 
+    /// Adds an entry with a version that comes from no tables.
+    func add(
+        _ entry: Entry, isSuperseded: Bool, version: Version
+    ) throws(StoreError) {
+        let origin = unsafe tables.number(
+            of: version.dot.replica, version.storedVector, version.author)
+        try add(
+            dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded, key: entry.key,
+            value: entry.value,
+            stamp: Stamp(
+                syncCount: entry.syncCount, origin: origin, counter: version.dot.counter,
+                time: version.time.rawValue))
+    }
+
     /// Adds a record of the store's own.
     func add(storeRecord key: ByteView, value: ByteView, log: UInt64) throws(StoreError) {
         let origin = unsafe tables.number(of: ReplicaID(high: 0, low: 0), VersionVector(), "")

@@ -1,0 +1,185 @@
+/// Everything whole that is left of a damaged store, and a list of what is not.
+///
+/// Which files count the manifest says. Without one all of them do, apart from logs that sealed
+/// segments say were sealed.
+final class Salvage {
+    let path: String
+    private let storage: any Storage
+    /// nil if it is missing or damaged.
+    private(set) var manifest: Manifest?
+    private(set) var tag: UInt64 = 0
+    private(set) var segments: [SalvagedSegment] = []
+    /// Oldest first.
+    private(set) var logs: [SalvagedLog] = []
+    private(set) var losses: [SalvageLoss] = []
+    private var names: [String] = []
+
+    init(_ path: String, storage: any Storage) throws(StoreError) {
+        self.path = path
+        self.storage = storage
+        names = try storage.listDirectory(path).sorted()
+        let files = names.filter {
+            FileName.number(in: $0, ending: ".seg") != nil
+                || FileName.number(in: $0, ending: ".log") != nil
+        }
+        guard names.contains(Manifest.fileName) || !files.isEmpty else { throw .notAStore(path) }
+        try readManifest()
+        try findTag(files)
+        try readSegments()
+        try readLogs()
+        losses += segments.flatMap(\.losses) + logs.flatMap(\.losses)
+    }
+
+    var cursors: [any SalvageCursor] {
+        segments.map { SalvagedSegmentCursor($0) } + logs.map { SalvagedLogCursor($0) }
+    }
+
+    private func note(
+        _ kind: RepairReport.Loss.Kind, _ file: String, byteCount: UInt64 = 0, _ what: String
+    ) {
+        losses.append(
+            SalvageLoss(
+                kind: kind, file: file, offset: nil, byteCount: byteCount, datasets: nil,
+                what: what))
+    }
+
+    private func readManifest() throws(StoreError) {
+        do {
+            manifest = try Manifest.read(in: path, storage: storage)
+        } catch let error where error.code == .formatTooNew {
+            throw error
+        } catch {
+            note(
+                .manifest, Manifest.fileName,
+                "the manifest is missing or damaged; all files that were found are used, and "
+                    + "whether any is missing nobody knows")
+        }
+    }
+
+    /// Of the manifest; without one, of most of the sealed segments, and then of most logs.
+    private func findTag(_ files: [String]) throws(StoreError) {
+        if let manifest {
+            tag = manifest.tag
+            return
+        }
+        var counts: [UInt64: (segments: Int, logs: Int)] = [:]
+        for name in files {
+            guard let file = try open(name), let header = try header(of: file) else { continue }
+            let isSealed = header.kind == .sealed
+            counts[header.tag, default: (0, 0)].segments += isSealed ? 1 : 0
+            counts[header.tag, default: (0, 0)].logs += isSealed ? 0 : 1
+        }
+        let likeliest = counts.max { left, right in
+            (left.value.segments, left.value.logs, left.key)
+                < (right.value.segments, right.value.logs, right.key)
+        }
+        tag = likeliest?.key ?? 0
+    }
+
+    /// nil, and noted, if it is missing or cannot be read at all.
+    private func open(_ name: String) throws(StoreError) -> SalvageFile? {
+        let ending = name.hasSuffix(".seg") ? ".seg" : ".log"
+        guard let number = FileName.number(in: name, ending: ending) else { return nil }
+        do {
+            return try SalvageFile(name, number: number, in: path, storage: storage)
+        } catch let error where error.code == .notAStore || error.code == .inputOutput {
+            return nil
+        }
+    }
+
+    private func header(of file: SalvageFile) throws(StoreError) -> FileHeader? {
+        try file.header(file.name.hasSuffix(".seg") ? .sealed : .log)
+    }
+
+    /// Whether a file is of another store.
+    private func isForeign(_ file: SalvageFile, _ header: FileHeader?) -> Bool {
+        guard let header, header.tag != tag else { return false }
+        note(
+            .foreignFile, file.name, byteCount: UInt64(file.byteCount),
+            "the file is of another store")
+        return true
+    }
+
+    private func readSegments() throws(StoreError) {
+        let expected =
+            manifest.map { $0.segments.map { (FileName.sealed($0.number), $0.fileSize) } }
+            ?? names.filter { FileName.number(in: $0, ending: ".seg") != nil }.map { ($0, 0) }
+        for (name, byteCount) in expected {
+            guard let file = try open(name) else {
+                note(
+                    .missingFile, name, byteCount: byteCount,
+                    "a sealed segment is missing or cannot be read")
+                continue
+            }
+            guard !isForeign(file, try header(of: file)) else { continue }
+            segments.append(SalvagedSegment(file))
+        }
+    }
+
+    // MARK: - Logs
+
+    private func readLogs() throws(StoreError) {
+        let oldest = manifest?.oldestLog ?? lastSealedLog + 1
+        var files: [(file: SalvageFile, header: FileHeader?)] = []
+        for name in names {
+            guard let number = FileName.number(in: name, ending: ".log"), number >= oldest
+            else { continue }
+            guard let file = try open(name) else {
+                note(.missingFile, name, "a log cannot be read")
+                continue
+            }
+            let header = try header(of: file)
+            if !isForeign(file, header) { files.append((file, header)) }
+        }
+        noteMissing(among: files)
+        let closed = manifest?.closedLog ?? 0
+        var isCut = false
+        for (index, (file, header)) in files.enumerated() {
+            let isProven =
+                file.number < closed
+                || files[(index + 1)...].contains { SalvagedLog.markMax(of: $0.file) > 0 }
+            let durable: UInt64 =
+                isProven ? .max : (file.number == closed ? manifest?.closedAt ?? 0 : 0)
+            // Behind a log that was cut nothing was durable, or the cut would be damage.
+            guard !isCut else { break }
+            let log = SalvagedLog(file, header: header, durable: durable)
+            // A log that was prepared and never begun has no block of its own.
+            if log.isEmpty, header == nil, file.number != closed { continue }
+            isCut = log.isCut
+            logs.append(log)
+        }
+    }
+
+    /// The last log of which a sealed segment is known.
+    private var lastSealedLog: UInt64 {
+        var last: UInt64 = 0
+        for segment in segments {
+            let cursor = SalvagedSegmentCursor(segment)
+            while let entry = cursor.entry, entry.dataset == 0 {
+                last = max(last, entry.syncCount)
+                cursor.advance()
+            }
+        }
+        return last
+    }
+
+    private func noteMissing(among files: [(file: SalvageFile, header: FileHeader?)]) {
+        var missing: Set<UInt64> = []
+        let found = Set(files.map(\.file.number))
+        if let manifest {
+            if manifest.oldestLog > 0 { missing.insert(manifest.oldestLog) }
+            if manifest.closedLog >= manifest.oldestLog, manifest.closedLog > 0 {
+                missing.insert(manifest.closedLog)
+            }
+        }
+        for (file, header) in files {
+            guard let previous = header?.previousLog, previous >= manifest?.oldestLog ?? 0,
+                previous > 0, previous > lastSealedLog, file.number != manifest?.oldestLog
+            else { continue }
+            missing.insert(previous)
+        }
+        for number in missing.subtracting(found).sorted() {
+            note(.missingFile, FileName.log(number), "a log is missing")
+        }
+    }
+}

@@ -1,0 +1,172 @@
+/// Makes a new store of what was saved: one sorted run, and a manifest that comes last.
+final class SalvageWriter {
+    private let salvage: Salvage
+    private let destination: String
+    private let storage: any Storage
+    private var report = RepairReport()
+    private var nextNumber: UInt64 = 1
+
+    init(_ salvage: Salvage, to destination: String, storage: any Storage) {
+        self.salvage = salvage
+        self.destination = destination
+        self.storage = storage
+    }
+
+    func write() throws(StoreError) -> RepairReport {
+        let lock = try takeDestination()
+        defer { withExtendedLifetime(lock) {} }
+        let states = SalvagedStates(salvage)
+        let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
+        let tag = storage.randomUInt64()
+        let own = ownIDs(states)
+        let finished = states.finished(own: own, replica: id, lostMax: lostMax)
+        let writer = SegmentRunWriter { [self] () throws(StoreError) in
+            defer { nextNumber += 1 }
+            return try SegmentWriter(
+                number: nextNumber, path: "\(destination)/\(FileName.sealed(nextNumber))",
+                tag: tag, compression: .lz4, storage: storage)
+        }
+        try add(finished, to: writer)
+        try addEntries(states, id, to: writer)
+        try writer.finish()
+        try storage.syncDirectory(destination)
+
+        var manifest = Manifest(replicaID: id, tag: tag)
+        manifest.formerReplicaIDs = own
+        manifest.nextNumber = nextNumber + 1
+        manifest.nextDataset =
+            (finished.map(\.recordsID) + Array(states.findings.keys)).reduce(0) { max($0, $1) } &+ 1
+        manifest.clock = finished.reduce(max(states.timeMax, salvage.manifest?.clock ?? 0)) {
+            max($0, $1.lifecycle.time.rawValue)
+        }
+        manifest.segments = writer.finished.map { made in
+            var entry = made
+            entry.run = writer.finished[0].number
+            return entry
+        }
+        try manifest.write(in: destination, storage: storage)
+        complete(states, finished, id)
+        return report
+    }
+
+    private func takeDestination() throws(StoreError) -> any AnyObject & Sendable {
+        guard !destination.isEmpty else {
+            throw StoreError(.invalidArgument, "the destination has no name; name a directory")
+        }
+        try storage.createDirectory(destination)
+        try storage.syncDirectory(Engine.parent(of: destination))
+        guard try storage.listDirectory(destination).allSatisfy({ $0 == "LOCK" }) else {
+            throw .notEmpty(destination)
+        }
+        return try storage.lock("\(destination)/LOCK")
+    }
+
+    /// Ids under which the damaged store wrote, as far as they are known.
+    private func ownIDs(_ states: SalvagedStates) -> [ReplicaID] {
+        var own: [ReplicaID] = []
+        let all =
+            (salvage.manifest.map { $0.formerReplicaIDs + [$0.replicaID] } ?? [])
+            + states.renamed + (states.onlyWriter.map { [$0] } ?? [])
+        for id in all where !own.contains(id) { own.append(id) }
+        return own
+    }
+
+    /// An entry takes eight bytes at least; LZ4 makes nothing smaller than a 255th.
+    private var lostMax: UInt64 {
+        salvage.losses.reduce(0) { $0 + min($1.byteCount, 1 << 32) * 32 + 1 }
+    }
+
+    // MARK: - Records
+
+    /// The store's own records come first. What log they say they are from only has to be less
+    /// than the number of any log to come.
+    private func add(
+        _ states: [DatasetState], to writer: SegmentRunWriter
+    ) throws(StoreError) {
+        for state in states {
+            try Array(state.name.utf8).withBytes { (key) throws(StoreError) in
+                try state.encoded().withBytes { (value) throws(StoreError) in
+                    try writer.segment().add(storeRecord: key, value: value, log: 1)
+                }
+            }
+        }
+        for segment in salvage.segments {
+            for (dataset, through) in segment.collected {
+                try writer.segment().noteCollected(dataset, through: through)
+            }
+        }
+    }
+
+    /// All versions of all records, in their order, each once.
+    private func addEntries(
+        _ states: SalvagedStates, _ id: ReplicaID, to writer: SegmentRunWriter
+    ) throws(StoreError) {
+        let cursors = salvage.cursors
+        var counters: [DatasetID: UInt64] = [:]
+        var last: (dataset: DatasetID, key: [UInt8], syncCount: UInt64)?
+        while let cursor = first(of: cursors), let entry = cursor.entry {
+            defer { cursor.advance() }
+            guard entry.dataset != 0, !states.retired.contains(entry.dataset) else { continue }
+            let isSameKey =
+                unsafe last?.dataset == entry.dataset
+                && last!.key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+            // The same entry may lie in a log and in the segment that was made of it.
+            if isSameKey, last?.syncCount == entry.syncCount { continue }
+            var version = cursor.version(of: entry.stamp)
+            if version == nil {
+                let counter = (counters[entry.dataset] ?? 0) + 1
+                counters[entry.dataset] = counter
+                // It yields to every version that is dated.
+                version = Version(
+                    dot: Dot(replica: id, counter: counter), vector: VersionVector(), time: .zero)
+            }
+            guard let version else { continue }
+            try writer.segment().add(entry, isSuperseded: isSameKey, version: version)
+            last = (entry.dataset, isSameKey ? last!.key : entry.key.array, entry.syncCount)
+        }
+    }
+
+    private func first(of cursors: [any SalvageCursor]) -> (any SalvageCursor)? {
+        var best: (any SalvageCursor)?
+        for cursor in cursors {
+            guard let entry = cursor.entry else { continue }
+            if let known = best?.entry, known.position.compare(entry.position) <= 0 { continue }
+            best = cursor
+        }
+        return best
+    }
+
+    // MARK: - Report
+
+    private func complete(_ states: SalvagedStates, _ finished: [DatasetState], _ id: ReplicaID) {
+        report.replicaID = id
+        report.filesRead = salvage.segments.count + salvage.logs.count
+        report.blocksRead =
+            salvage.segments.reduce(0) { $0 + $1.blockCount }
+            + salvage.logs.reduce(0) { $0 + $1.blockCount }
+        for state in finished where state.isVisible {
+            let found = states.findings[state.recordsID] ?? SalvagedStates.Findings()
+            var row = RepairReport.Dataset(
+                name: state.name, isNameMadeUp: states.madeUp.contains(state.name))
+            row.entriesSaved = found.entryCount
+            row.entriesLost = entriesLost(state.recordsID)
+            row.versionsLost = Int(clamping: found.versionsLost)
+            report.datasets.append(row)
+        }
+        report.losses = salvage.losses.map { loss in
+            RepairReport.Loss(
+                kind: loss.kind, file: loss.file, offset: loss.offset, byteCount: loss.byteCount,
+                datasets: loss.datasets.map(states.names) ?? [], what: loss.what)
+        }
+    }
+
+    /// By the tables of the segments that are there.
+    private func entriesLost(_ dataset: DatasetID) -> Int {
+        var lost = 0
+        for segment in salvage.segments {
+            guard let row = segment.rows?[dataset] else { continue }
+            lost += max(0, Int(clamping: row.entryCount) - (segment.entryCounts[dataset] ?? 0))
+        }
+        return lost
+    }
+}

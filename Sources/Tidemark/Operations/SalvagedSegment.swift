@@ -1,0 +1,228 @@
+/// What is whole of a damaged sealed segment: data blocks are found by their headers and need
+/// neither directory nor index, which serve to tell what is missing.
+final class SalvagedSegment {
+    let file: SalvageFile
+    private(set) var dataBlocks: [SalvageFile.FoundBlock] = []
+    /// nil if the tables are lost.
+    private(set) var origins: [SalvagedOrigin]?
+    private(set) var losses: [SalvageLoss] = []
+    private(set) var collected: [DatasetID: UInt64] = [:]
+    /// What the segment says it has of each dataset; nil if that is lost.
+    private(set) var rows: [DatasetID: SegmentDatasets.Row]?
+    /// What was saved of each.
+    private(set) var entryCounts: [DatasetID: Int] = [:]
+    private(set) var blockCount = 0
+    private var directory: SegmentDirectory?
+    private var footer: SegmentFooter?
+    private var others: [SalvageFile.FoundBlock] = []
+
+    init(_ file: SalvageFile) {
+        self.file = file
+        footer = readFooter()
+        findBlocks()
+        readTables()
+        keepWhatIsInPlace()
+        dropWhatCannotBeRead()
+        noteGaps()
+        if origins == nil, !dataBlocks.isEmpty {
+            losses.append(
+                SalvageLoss(
+                    kind: .versions, file: file.name, offset: footer?.tables.offset,
+                    byteCount: footer.map { UInt64($0.tables.storedCount) } ?? 0, datasets: nil,
+                    what: "the tables of versions are damaged; all records of the file are as if "
+                        + "written anew"))
+        }
+    }
+
+    private func readFooter() -> SegmentFooter? {
+        let start = file.byteCount - SegmentFooter.byteCount
+        guard start >= FileHeader.byteCount, let view = file.view(start, SegmentFooter.byteCount)
+        else { return nil }
+        do {
+            return try SegmentFooter(view, segment: file.number, fileSize: UInt64(file.byteCount))
+        } catch {
+            return nil
+        }
+    }
+
+    private func findBlocks() {
+        var offset = FileHeader.byteCount
+        while let found = file.nextBlock(from: offset) {
+            offset = found.end
+            blockCount += 1
+            if found.header.kind == BlockHeader.Kind.data.rawValue {
+                dataBlocks.append(found)
+            } else {
+                others.append(found)
+            }
+        }
+    }
+
+    private func block(_ kind: BlockHeader.Kind) -> Block? {
+        others.last { $0.header.kind == kind.rawValue }.flatMap { file.payload($0) }
+    }
+
+    private func readTables() {
+        do {
+            if let block = block(.tables) {
+                origins = try VersionTables(decoding: block.bytes).salvaged
+            }
+        } catch {}
+        do {
+            if let block = block(.datasets) {
+                let decoded = try SegmentDatasets(decoding: block.bytes).rows
+                rows = Dictionary(decoded.map { ($0.dataset, $0) }) { first, _ in first }
+            }
+        } catch {}
+        do {
+            if let block = block(.collected) {
+                collected = try SegmentDatasets.decodeCollected(block.bytes)
+            }
+        } catch {}
+        do {
+            if let found = others.last(where: {
+                $0.header.kind == BlockHeader.Kind.directory.rawValue
+            }) {
+                let start = found.offset + BlockHeader.byteCount
+                if let view = file.view(start, Int(found.header.storedCount)) {
+                    directory = try SegmentDirectory(view, dataEnd: UInt64(file.byteCount))
+                }
+            }
+        } catch {}
+    }
+
+    /// A value may hold what looks like a block; where the directory is whole, it says where
+    /// blocks are.
+    private func keepWhatIsInPlace() {
+        guard let directory else { return }
+        var places: Set<Int> = []
+        for block in 0..<directory.blockCount {
+            places.insert(Int(directory.offset(of: block)))
+        }
+        dataBlocks.removeAll { !places.contains($0.offset) }
+    }
+
+    /// Blocks whose checksum matches have what their writer put there. Should one be out of order
+    /// all the same, it is none of this segment.
+    private func dropWhatCannotBeRead() {
+        var kept: [SalvageFile.FoundBlock] = []
+        var last: (block: Block, view: DataBlockView)?
+        for found in dataBlocks {
+            guard let (block, view) = decoded(found), let first = view.entry(at: 0) else {
+                if directory == nil { noteLoss(found.offset, found.end - found.offset, nil) }
+                continue
+            }
+            if let before = last?.view.entry(at: (last?.view.count ?? 1) - 1),
+                before.position.compare(first.position) >= 0
+            {
+                if directory == nil { noteLoss(found.offset, found.end - found.offset, nil) }
+                continue
+            }
+            kept.append(found)
+            last = (block, view)
+            for slot in 0..<view.count {
+                if let entry = view.entry(at: slot) { entryCounts[entry.dataset, default: 0] += 1 }
+            }
+        }
+        withExtendedLifetime(last) {}
+        dataBlocks = kept
+    }
+
+    func decoded(_ found: SalvageFile.FoundBlock) -> (Block, DataBlockView)? {
+        guard let block = file.payload(found),
+            let view = unsafe DataBlockView(base: block.bytes.base, rawCount: block.count)
+        else { return nil }
+        do {
+            try view.check(originCount: origins?.count ?? Int(UInt32.max))
+            return (block, view)
+        } catch {
+            return nil
+        }
+    }
+
+    // MARK: - What is missing
+
+    private func noteGaps() {
+        let kept = Set(dataBlocks.map(\.offset))
+        if let directory {
+            for block in 0..<directory.blockCount
+            where !kept.contains(Int(directory.offset(of: block))) {
+                let offset = directory.offset(of: block)
+                let first = directory.position(of: block).dataset
+                let last = directory.position(of: block + 1).dataset
+                noteLoss(
+                    Int(offset), Int(directory.offset(of: block + 1) - offset),
+                    first...max(first, last))
+            }
+            return
+        }
+        let firstOther = others.first { $0.header.kind != BlockHeader.Kind.data.rawValue }
+        let dataEnd = footer.map { Int($0.dataEnd) } ?? firstOther?.offset ?? file.byteCount
+        var offset = FileHeader.byteCount
+        for found in dataBlocks where found.offset < dataEnd {
+            if found.offset > offset { noteLoss(offset, found.offset - offset, nil) }
+            offset = found.end
+        }
+        if offset < dataEnd { noteLoss(offset, dataEnd - offset, nil) }
+    }
+
+    private func noteLoss(_ offset: Int, _ byteCount: Int, _ datasets: ClosedRange<DatasetID>?) {
+        losses.append(
+            SalvageLoss(
+                kind: .block, file: file.name, offset: UInt64(offset),
+                byteCount: UInt64(byteCount), datasets: datasets,
+                what: "a block of records is damaged"))
+    }
+}
+
+extension VersionTables {
+    /// All origins with what they name.
+    var salvaged: [SalvagedOrigin] {
+        withContent { content in
+            content.origins.map { origin in
+                SalvagedOrigin(
+                    replica: content.replicas[Int(origin.replica)],
+                    vector: content.vectors[Int(origin.vector)],
+                    author: content.authors[Int(origin.author)])
+            }
+        }
+    }
+}
+
+/// Walks over the entries of the whole blocks of a segment.
+final class SalvagedSegmentCursor: SalvageCursor {
+    private let segment: SalvagedSegment
+    private var blocks: ArraySlice<SalvageFile.FoundBlock>
+    private var current: (block: Block, view: DataBlockView)?
+    private var slot = 0
+    private(set) var entry: Entry?
+
+    init(_ segment: SalvagedSegment) {
+        self.segment = segment
+        blocks = segment.dataBlocks[...]
+        load()
+    }
+
+    private func load() {
+        current = nil
+        entry = nil
+        slot = 0
+        while let found = blocks.popFirst() {
+            guard let (block, view) = segment.decoded(found) else { continue }
+            current = (block, view)
+            entry = view.entry(at: 0)
+            return
+        }
+    }
+
+    func advance() {
+        guard let view = current?.view else { return }
+        slot += 1
+        if slot < view.count { entry = view.entry(at: slot) } else { load() }
+    }
+
+    func version(of stamp: Stamp) -> Version? {
+        guard let origins = segment.origins, Int(stamp.origin) < origins.count else { return nil }
+        return origins[Int(stamp.origin)].version(of: stamp)
+    }
+}

@@ -1,0 +1,200 @@
+/// What the new store is to know of each dataset, put together from what is left.
+///
+/// If nothing is lost it is what the damaged store knew. Otherwise a dataset does not claim to
+/// have seen what may be gone: its records stand as in the middle of an exchange, so that the
+/// next one with any peer brings what the peer has, and positions in the order of change that
+/// somebody noted before count as expired. Only of a dataset that no other replica ever had a
+/// part in is everything claimed, since nobody could bring it.
+struct SalvagedStates {
+    private struct Known {
+        let state: DatasetState
+        /// The log up to which a sealed segment tells the state; 0 if none does.
+        let log: UInt64
+    }
+
+    /// What was found in the entries of one dataset.
+    struct Findings {
+        var entryCount = 0
+        var syncCountMax: UInt64 = 0
+        var seen = VersionVector()
+        var dots = VersionVector()
+        var versionsLost: UInt64 = 0
+    }
+
+    private var known: [String: Known] = [:]
+    /// Numbers that any state gives to a name.
+    private var named: Set<DatasetID> = []
+    private(set) var findings: [DatasetID: Findings] = [:]
+    private(set) var renamed: [ReplicaID] = []
+    private(set) var timeMax: UInt64 = 0
+    private(set) var madeUp: Set<String> = []
+    /// Numbers that no name belongs to any more: their dataset was deleted.
+    private(set) var retired: Set<DatasetID> = []
+    /// Names of datasets that were deleted or made anew in the logs.
+    private var moved: Set<String> = []
+    private let hasLoss: Bool
+
+    init(_ salvage: Salvage) {
+        hasLoss = !salvage.losses.isEmpty
+        readSealedStates(salvage)
+        readEvents(salvage)
+        for cursor in salvage.cursors { readEntries(cursor) }
+        sortOutNumbers()
+    }
+
+    private mutating func readSealedStates(_ salvage: Salvage) {
+        for segment in salvage.segments {
+            let cursor = SalvagedSegmentCursor(segment)
+            while let entry = cursor.entry, entry.dataset == 0 {
+                let name = String(decoding: entry.key.array, as: UTF8.self)
+                do {
+                    let state = try DatasetState(name: name, decoding: entry.value)
+                    named.insert(state.recordsID)
+                    if entry.syncCount > known[name]?.log ?? 0 {
+                        known[name] = Known(state: state, log: entry.syncCount)
+                    }
+                } catch {}
+                cursor.advance()
+            }
+        }
+    }
+
+    private mutating func readEvents(_ salvage: Salvage) {
+        for log in salvage.logs {
+            for event in log.events {
+                switch event {
+                case .dataset(let id, let isVisible, let name, let lifecycle):
+                    named.insert(id)
+                    guard let state = state(name, in: log) else { continue }
+                    if state.recordsID != 0, state.recordsID != id { moved.insert(name) }
+                    state.place(records: id, isVisible: isVisible, lastSequence: 0)
+                    if id == 0 { state.forgetUnfinishedExchanges() }
+                    state.lifecycle = lifecycle
+                case .checkpoint(let name, let peer, let checkpoint):
+                    state(name, in: log)?.peers[peer] = checkpoint
+                case .seen(let name, let vector):
+                    state(name, in: log)?.see(vector)
+                case .renamed(let id):
+                    renamed.append(id)
+                }
+            }
+        }
+    }
+
+    /// nil if a sealed segment tells the state as of a later log.
+    private mutating func state(_ name: String, in log: SalvagedLog) -> DatasetState? {
+        if let known = known[name] { return log.file.number > known.log ? known.state : nil }
+        let state = DatasetState(name: name)
+        known[name] = Known(state: state, log: 0)
+        return state
+    }
+
+    /// One vector for all entries of a dataset that share an origin.
+    private mutating func readEntries(_ cursor: any SalvageCursor) {
+        struct Group: Hashable {
+            let dataset: DatasetID
+            let origin: UInt32
+        }
+        var last: [Group: Stamp] = [:]
+        while let entry = cursor.entry {
+            defer { cursor.advance() }
+            guard entry.dataset != 0 else { continue }
+            let stamp = entry.stamp
+            findings[entry.dataset, default: Findings()].entryCount += 1
+            findings[entry.dataset]!.syncCountMax = max(
+                findings[entry.dataset]!.syncCountMax, stamp.syncCount)
+            guard cursor.version(of: stamp) != nil else {
+                findings[entry.dataset]!.versionsLost += 1
+                continue
+            }
+            timeMax = max(timeMax, stamp.time)
+            let group = Group(dataset: entry.dataset, origin: stamp.origin)
+            if stamp.counter > last[group]?.counter ?? 0 { last[group] = stamp }
+        }
+        for (group, stamp) in last {
+            guard let version = cursor.version(of: stamp) else { continue }
+            findings[group.dataset]!.seen.formUnion(version.vector)
+            findings[group.dataset]!.dots.insert(version.dot)
+        }
+    }
+
+    private mutating func sortOutNumbers() {
+        let current = Set(known.values.map(\.state.recordsID))
+        for id in findings.keys.sorted() where !current.contains(id) {
+            // Without any loss all states are there: then no dataset has this number any more.
+            guard hasLoss, !named.contains(id) else {
+                retired.insert(id)
+                continue
+            }
+            var name = "recovered-\(id)"
+            while known[name] != nil { name += "-" }
+            let state = DatasetState(name: name)
+            state.place(records: id, isVisible: true, lastSequence: 0)
+            state.lifecycle.isDeleted = false
+            state.lifecycle.time = HybridTime(rawValue: timeMax)
+            known[name] = Known(state: state, log: 0)
+            madeUp.insert(name)
+        }
+    }
+
+    // MARK: - What comes of it
+
+    /// The names of the datasets with the given numbers.
+    func names(_ range: ClosedRange<DatasetID>) -> [String] {
+        known.values.filter {
+            $0.state.recordsID != 0 && range.contains($0.state.recordsID)
+        }.map(\.state.name).sorted()
+    }
+
+    /// The only replica that ever wrote, if there was but one.
+    var onlyWriter: ReplicaID? {
+        var all = VersionVector()
+        for state in known.values.map(\.state) {
+            all.formUnion(state.vector)
+            all.formUnion(state.outstanding)
+        }
+        for finding in findings.values { all.formUnion(finding.seen) }
+        return all.count == 1 ? all.dots[0].replica : nil
+    }
+
+    /// Datasets in the order of their names, as the new store will find them.
+    ///
+    /// - Parameters:
+    ///   - own: all ids of the damaged store.
+    ///   - replica: the id of the new one.
+    ///   - lostMax: no more entries can have been lost than this.
+    func finished(
+        own: [ReplicaID], replica: ReplicaID, lostMax: UInt64
+    ) -> [DatasetState] {
+        var states: [DatasetState] = []
+        for (_, entry) in known.sorted(by: { $0.key < $1.key }) {
+            let state = entry.state
+            let found = findings[state.recordsID] ?? Findings()
+            let all = state.vector.union(state.outstanding).union(found.seen)
+            state.syncCount = max(state.syncCount, found.syncCountMax)
+            if hasLoss {
+                let isAlone =
+                    entry.log > 0 && state.peers.isEmpty
+                    && all.dots.allSatisfy { own.contains($0.replica) }
+                state.vector = isAlone ? all : VersionVector()
+                state.outstanding = isAlone ? VersionVector() : all
+                for peer in state.peers.keys {
+                    state.peers[peer]?.pulledThrough = .zero
+                    state.peers[peer]?.pushedThrough = .zero
+                }
+                state.expire(through: state.syncCount + lostMax)
+            } else {
+                for dot in found.dots.dots where own.contains(dot.replica) {
+                    state.vector.insert(dot)
+                }
+                state.outstanding.formUnion(found.seen)
+                if state.vector.covers(state.outstanding) { state.outstanding = VersionVector() }
+            }
+            // How far the order of change had come when its records went is not looked up.
+            if moved.contains(state.name) { state.expire(through: state.syncCount) }
+            state.vector.insert(Dot(replica: replica, counter: found.versionsLost))
+            states.append(state)
+        }
+        return states
+    }
+}
