@@ -18,25 +18,20 @@ extension Store {
     /// Reads and checks every byte that counts of every file of the store, as of now. Damage is
     /// reported, not thrown.
     ///
-    /// - Parameter progress: called after each block, on the calling thread.
-    /// - Throws: `closed`.
+    /// - Parameters:
+    ///   - threads: that read and check at once, 1...64; nil: as many as there are processors, but
+    ///     no more than four.
+    ///   - progress: called now and then on the calling thread; what it says never goes back.
+    /// - Throws: `closed`, `invalidArgument`.
     public func verify(
-        progress: ((VerificationProgress) -> Void)? = nil
+        threads: Int? = nil, progress: ((VerificationProgress) -> Void)? = nil
     ) throws(StoreError) -> VerificationReport {
-        let view = try engine.moment().view
-        let logBytes = engine.monitor.withLock {
-            view.memtables.reduce(0) { $0 + UInt64($1.log.appended) }
-        }
-        let total = view.segments.reduce(logBytes) { $0 + $1.fileSize }
-        var verifier = Verifier(bytesTotal: total, progress: progress)
+        let threads = try Self.checked(threads)
+        let image = try engine.image()
+        var verifier = Verifier(bytesTotal: image.byteCount, progress: progress)
         verifier.checkManifest(in: engine.path, storage: engine.storage)
-        for segment in view.segments {
-            verifier.check(segment)
-        }
-        let manifest = engine.monitor.withLock { engine.manifest }
-        for memtable in view.memtables.reversed() {
-            verifier.check(memtable.log, manifest)
-        }
+        verifier.check(
+            image.view.segments, image.logs.map(\.log), image.manifest, threads: threads)
         return verifier.report
     }
 
@@ -44,10 +39,22 @@ extension Store {
     /// process that writes the store meanwhile may make files come and go, so verify such a store
     /// through `open` with `isReadOnly` instead.
     ///
-    /// - Throws: `notAStore`, `formatTooNew`.
+    /// - Throws: `notAStore`, `formatTooNew`, `invalidArgument`.
     public static func verify(
-        at path: String, progress: ((VerificationProgress) -> Void)? = nil
+        at path: String, threads: Int? = nil, progress: ((VerificationProgress) -> Void)? = nil
     ) throws(StoreError) -> VerificationReport {
-        try Verifier.check(storeAt: path, storage: SystemStorage(), progress: progress)
+        try Verifier.check(
+            storeAt: path, storage: SystemStorage(), threads: try checked(threads),
+            progress: progress)
+    }
+
+    private static func checked(_ threads: Int?) throws(StoreError) -> Int {
+        let threads = threads ?? Verifier.defaultThreads
+        guard Limits.verificationThreads.contains(threads) else {
+            throw StoreError(
+                .invalidArgument,
+                "\(threads) threads; allowed are \(Limits.verificationThreads)")
+        }
+        return threads
     }
 }

@@ -9,8 +9,20 @@ struct Verifier {
         self.progress = progress
     }
 
+    /// Checks the files of one moment.
+    mutating func check(
+        _ segments: [SealedSegment], _ logs: [LogSegment], _ manifest: Manifest, threads: Int
+    ) {
+        let (before, total, progress) = (report.bytesChecked, bytesTotal, progress)
+        VerificationWork(segments, logs, manifest).run(threads: threads, into: &report) { bytes in
+            progress?(
+                VerificationProgress(
+                    bytesChecked: before + bytes, bytesTotal: max(total, before + bytes)))
+        }
+    }
+
     static func check(
-        storeAt path: String, storage: any Storage,
+        storeAt path: String, storage: any Storage, threads: Int,
         progress: ((VerificationProgress) -> Void)?
     ) throws(StoreError) -> VerificationReport {
         let names = try storage.listDirectory(path).sorted()
@@ -23,43 +35,64 @@ struct Verifier {
         guard let manifest = try verifier.readManifest(in: path, storage: storage) else {
             return verifier.report
         }
+        let segments = verifier.openSegments(of: manifest, in: path, storage: storage)
+        let logs = verifier.openLogs(names, of: manifest, in: path, storage: storage)
+        verifier.check(segments, logs, manifest, threads: threads)
+        return verifier.report
+    }
+
+    private mutating func openSegments(
+        of manifest: Manifest, in path: String, storage: any Storage
+    ) -> [SealedSegment] {
         let cache = BlockCache(bytesMax: 0)
+        var segments: [SealedSegment] = []
         for entry in manifest.segments {
-            do {
+            Self.noteErrors(&report) { () throws(StoreError) in
                 let file = "\(path)/\(FileName.sealed(entry.number))"
                 let segment = try SealedSegment(
                     number: entry.number, path: file, tag: manifest.tag, storage: storage,
                     cache: cache)
-                if segment.fileSize != entry.fileSize {
-                    verifier.note(
-                        Malformed("the manifest says \(entry.fileSize) bytes")
-                            .error(in: file, at: segment.fileSize))
+                segments.append(segment)
+                guard segment.fileSize == entry.fileSize else {
+                    throw Malformed("the manifest says \(entry.fileSize) bytes")
+                        .error(in: file, at: segment.fileSize)
                 }
-                verifier.check(segment)
-            } catch {
-                verifier.note(error)
             }
+        }
+        return segments
+    }
+
+    private mutating func openLogs(
+        _ names: [String], of manifest: Manifest, in path: String, storage: any Storage
+    ) -> [LogSegment] {
+        var logs: [LogSegment] = []
+        var missing: Set<UInt64> = []
+        if manifest.oldestLog > 0 { missing = [manifest.oldestLog] }
+        if manifest.closedLog > 0, manifest.closedLog >= manifest.oldestLog {
+            missing.insert(manifest.closedLog)
         }
         for name in names {
             guard let number = FileName.number(in: name, ending: ".log"),
                 number >= manifest.oldestLog
             else { continue }
-            do {
+            missing.remove(number)
+            Self.noteErrors(&report) { () throws(StoreError) in
                 let log = try LogSegment(
                     opening: "\(path)/\(name)", number: number, isReadOnly: true,
                     storage: storage)
-                if number == manifest.oldestLog, log.reserved < FileHeader.byteCount {
-                    verifier.note(
-                        Malformed("the log is cut short").error(
-                            in: log.path, at: UInt64(log.capacity)))
-                } else {
-                    verifier.check(log, manifest)
+                guard number != manifest.oldestLog || log.reserved >= FileHeader.byteCount else {
+                    throw Malformed("the log is cut short").error(
+                        in: log.path, at: UInt64(log.capacity))
                 }
-            } catch {
-                verifier.note(error)
+                logs.append(log)
             }
         }
-        return verifier.report
+        for number in missing.sorted() {
+            report.damages.append(
+                Malformed("a log is missing").error(
+                    in: "\(path)/\(FileName.log(number))", at: nil))
+        }
+        return logs
     }
 
     // MARK: - Manifest
@@ -68,7 +101,7 @@ struct Verifier {
         do {
             _ = try readManifest(in: directory, storage: storage)
         } catch {
-            note(error)
+            report.damages.append(error)
         }
     }
 
@@ -82,41 +115,16 @@ struct Verifier {
             report.blocksChecked += 1
             return manifest
         } catch let error where error.code == .corruption || error.code == .inputOutput {
-            note(error)
+            report.damages.append(error)
             return nil
-        }
-    }
-
-    // MARK: - Sealed segments
-
-    mutating func check(_ segment: SealedSegment) {
-        report.filesChecked += 1
-        do throws(StoreError) {
-            let parts = try segment.parts()
-            var offset = UInt64(FileHeader.byteCount)
-            for place in parts.contentPlaces() {
-                guard place.offset >= offset else {
-                    throw Malformed("blocks do not follow on one another")
-                        .error(in: segment.path, at: offset)
-                }
-                noteErrors { () throws(StoreError) in
-                    if place.offset > offset { try parts.checkPadding(offset..<place.offset) }
-                    try parts.check(place)
-                }
-                offset = place.offset + place.byteCount
-                advance(by: place.byteCount)
-            }
-            let end = segment.fileSize - UInt64(SegmentFooter.byteCount)
-            if offset != end { try parts.checkPadding(offset..<max(offset, end)) }
-            advance(by: UInt64(FileHeader.byteCount + SegmentFooter.byteCount), blocks: 0)
-        } catch {
-            note(error)
         }
     }
 
     // MARK: - Logs
 
-    mutating func check(_ log: LogSegment, _ manifest: Manifest) {
+    static func check(
+        _ log: LogSegment, _ manifest: Manifest, _ report: inout VerificationReport
+    ) {
         let isAsClosed = manifest.closedLog == log.number
         report.filesChecked += 1
         let head = unsafe ByteView(
@@ -125,14 +133,15 @@ struct Verifier {
         if head.array.allSatisfy({ $0 == 0 }) {
             var behind = LogScanner(log.bytes, segment: log.number, from: 0)
             behind.lookBehindEnd()
-            if behind.markMax > 0 {
-                note(
+            let isOlder = log.number < manifest.closedLog && behind.hasBlockBehindEnd
+            if behind.markMax > 0 || isAsClosed || isOlder {
+                report.damages.append(
                     Malformed("the header of a log with durable blocks is missing")
                         .error(in: log.path, at: 0))
             }
             return
         }
-        noteErrors { () throws(StoreError) in
+        noteErrors(&report) { () throws(StoreError) in
             let header = try FileHeader(
                 head, expecting: .log, segment: log.number, tag: manifest.tag,
                 path: log.path)
@@ -147,19 +156,21 @@ struct Verifier {
         var scanner = LogScanner(log.bytes, segment: log.number)
         let tables = VersionTables()
         while let (offset, payload) = scanner.next() {
-            noteErrors { () throws(StoreError) in
+            noteErrors(&report) { () throws(StoreError) in
                 do throws(Malformed) {
                     try Self.check(payload, of: log, tables)
                 } catch {
                     throw error.error(in: log.path, at: UInt64(offset))
                 }
             }
-            advance(by: UInt64(BlockHeader.byteCount + payload.count))
+            report.blocksChecked += 1
+            report.bytesChecked += UInt64(BlockHeader.byteCount + payload.count)
         }
         if !scanner.isEnded { scanner.lookBehindEnd() }
-        let durable = max(UInt64(scanner.markMax), isAsClosed ? manifest.closedAt : 0)
+        var durable = max(UInt64(scanner.markMax), isAsClosed ? manifest.closedAt : 0)
+        if log.number < manifest.closedLog { durable = UInt64(log.reserved) }
         if !scanner.isEnded, durable > UInt64(scanner.offset) {
-            note(
+            report.damages.append(
                 Malformed(
                     "the block here is damaged: the log was durable up to byte \(durable)"
                 ).error(in: log.path, at: UInt64(scanner.offset)))
@@ -177,24 +188,13 @@ struct Verifier {
 
     // MARK: - Notes
 
-    private mutating func noteErrors(_ body: () throws(StoreError) -> Void) {
+    static func noteErrors(
+        _ report: inout VerificationReport, _ body: () throws(StoreError) -> Void
+    ) {
         do {
             try body()
         } catch {
-            note(error)
+            report.damages.append(error)
         }
-    }
-
-    private mutating func note(_ error: StoreError) {
-        report.damages.append(error)
-    }
-
-    private mutating func advance(by bytes: UInt64, blocks: Int = 1) {
-        report.blocksChecked += blocks
-        report.bytesChecked += bytes
-        progress?(
-            VerificationProgress(
-                bytesChecked: report.bytesChecked, bytesTotal: max(bytesTotal, report.bytesChecked)
-            ))
     }
 }

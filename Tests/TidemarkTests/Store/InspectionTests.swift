@@ -33,6 +33,41 @@ struct InspectionTests {
         #expect(try Files.contents(fixture.path) == before)
     }
 
+    @Test("What is found does not depend on the number of threads, and progress never goes back")
+    func verifyInParallel() throws {
+        let directory = try TemporaryDirectory()
+        var options = quickOptions()
+        options.compression = .none
+        let store = try Store.open(at: directory["store"], options: options)
+        let dataset = try store.dataset("main")
+        var random = SeededGenerator(Seed(8))
+        for index in 0..<3_000 { try dataset.put(random.bytes(300), for: bytes("key \(index)")) }
+        try store.compact()
+        for index in 0..<50 { try dataset.put(random.bytes(300), for: bytes("log \(index)")) }
+        let whole = try store.verify(threads: 1)
+        #expect(whole.damages.isEmpty && whole.blocksChecked > 250)
+        try store.close()
+        let name = try #require(try Files.list(store.path).first { $0.hasSuffix(".seg") })
+        let size = try Files.read("\(store.path)/\(name)").count
+        for offset in stride(from: 100, to: size, by: 50_000) {
+            try Files.overwrite([1, 2, 3], in: "\(store.path)/\(name)", at: offset)
+        }
+        let report = try Store.verify(at: store.path, threads: 1)
+        #expect(report.damages.count > 10)
+        for threads in [2, 3, 8] {
+            var progress: [VerificationProgress] = []
+            let other = try Store.verify(at: store.path, threads: threads) { progress.append($0) }
+            #expect(other == report)
+            for (earlier, later) in zip(progress, progress.dropFirst()) {
+                #expect(earlier.bytesChecked < later.bytesChecked)
+            }
+            #expect(progress.last?.bytesChecked == report.bytesChecked)
+        }
+        for threads in [0, -1, 65] {
+            expectError(.invalidArgument) { try Store.verify(at: store.path, threads: threads) }
+        }
+    }
+
     @Test("Verifying what is no store is an error")
     func verifyNothing() throws {
         let directory = try TemporaryDirectory()

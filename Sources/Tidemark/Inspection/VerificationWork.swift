@@ -1,0 +1,175 @@
+internal import Glibc
+
+/// The pieces of a verification, which any number of threads take one after the other.
+///
+/// Thread rule: everything under `monitor`. Pieces are checked outside of it; their results are
+/// put together in the order in which the pieces were taken, so that a report does not depend on
+/// who was faster. Progress is told by the thread that waits, and by no other.
+final class VerificationWork: @unchecked Sendable {
+    // Unchecked: see above.
+
+    /// What is checked at once by one thread.
+    struct Piece {
+        fileprivate let number: Int
+        fileprivate let check: (inout VerificationReport) -> Void
+    }
+
+    private struct Current {
+        let segment: SealedSegment
+        let parts: SegmentParts
+        var places: ArraySlice<SegmentParts.ContentPlace>
+        /// Where the part before ends.
+        var offset: UInt64
+    }
+
+    private static let placesPerPiece = 32
+
+    private let monitor = Monitor()
+    private var segments: ArraySlice<SealedSegment>
+    private var logs: ArraySlice<LogSegment>
+    private let manifest: Manifest
+    private var current: Current?
+    private var taken = 0
+    private var threadsLeft = 0
+    private var bytesDone: UInt64 = 0
+    private var results: [(number: Int, report: VerificationReport)] = []
+
+    init(_ segments: [SealedSegment], _ logs: [LogSegment], _ manifest: Manifest) {
+        self.segments = segments[...]
+        self.logs = logs[...]
+        self.manifest = manifest
+    }
+
+    /// Checks everything, with as many threads beside the calling one, or on that if it is one.
+    ///
+    /// - Parameters:
+    ///   - report: what is added to.
+    ///   - tell: called on this thread with the bytes checked, which never become fewer.
+    func run(
+        threads: Int, into report: inout VerificationReport, tell: (UInt64) -> Void
+    ) {
+        if threads == 1 {
+            while let piece = monitor.withLock({ take() }) {
+                check(piece)
+                tell(bytesDone)
+            }
+        } else {
+            threadsLeft = threads
+            let workers = (0..<threads).map { _ in BackgroundThread { self.work() } }
+            waitForAll(tell)
+            for worker in workers { worker.join() }
+        }
+        for (_, part) in results.sorted(by: { $0.number < $1.number }) {
+            report.filesChecked += part.filesChecked
+            report.blocksChecked += part.blocksChecked
+            report.bytesChecked += part.bytesChecked
+            report.damages += part.damages
+        }
+    }
+
+    private func work() {
+        while let piece = monitor.withLock({ take() }) { check(piece) }
+        monitor.withLock {
+            threadsLeft -= 1
+            monitor.broadcast()
+        }
+    }
+
+    private func waitForAll(_ tell: (UInt64) -> Void) {
+        var told: UInt64 = 0
+        monitor.lock()
+        defer { monitor.unlock() }
+        while threadsLeft > 0 {
+            monitor.wait()
+            guard bytesDone > told else { continue }
+            told = bytesDone
+            monitor.unlock()
+            tell(told)
+            monitor.lock()
+        }
+        if bytesDone > told { tell(bytesDone) }
+    }
+
+    private func check(_ piece: Piece) {
+        var part = VerificationReport()
+        piece.check(&part)
+        monitor.withLock {
+            bytesDone += part.bytesChecked
+            results.append((piece.number, part))
+            monitor.broadcast()
+        }
+    }
+
+    // MARK: - Pieces, under the lock
+
+    private func piece(_ check: @escaping (inout VerificationReport) -> Void) -> Piece {
+        taken += 1
+        return Piece(number: taken, check: check)
+    }
+
+    private func take() -> Piece? {
+        if let piece = takePlaces() { return piece }
+        if let segment = segments.popFirst() { return open(segment) }
+        guard let log = logs.popFirst() else { return nil }
+        return piece { [manifest] part in Verifier.check(log, manifest, &part) }
+    }
+
+    /// Begins a segment. Its list of parts is made here, so that there is one such list at a time.
+    private func open(_ segment: SealedSegment) -> Piece {
+        do {
+            let parts = try segment.parts()
+            current = Current(
+                segment: segment, parts: parts, places: parts.contentPlaces()[...],
+                offset: UInt64(FileHeader.byteCount))
+        } catch {
+            return piece { part in
+                part.filesChecked += 1
+                part.damages.append(error)
+            }
+        }
+        return piece { part in
+            part.filesChecked += 1
+            part.bytesChecked += UInt64(FileHeader.byteCount + SegmentFooter.byteCount)
+        }
+    }
+
+    private func takePlaces() -> Piece? {
+        guard let current else { return nil }
+        let places = current.places.prefix(Self.placesPerPiece)
+        let start = current.offset
+        let segment = current.segment
+        let parts = current.parts
+        self.current?.places = current.places.dropFirst(places.count)
+        if let last = places.last { self.current?.offset = last.offset + last.byteCount }
+        let isLast = current.places.count == places.count
+        if isLast { self.current = nil }
+        return piece { part in
+            var offset = start
+            for place in places {
+                guard place.offset >= offset else {
+                    part.damages.append(
+                        Malformed("blocks do not follow on one another")
+                            .error(in: segment.path, at: offset))
+                    return
+                }
+                Verifier.noteErrors(&part) { () throws(StoreError) in
+                    if place.offset > offset { try parts.checkPadding(offset..<place.offset) }
+                    try parts.check(place)
+                }
+                offset = place.offset + place.byteCount
+                part.blocksChecked += 1
+                part.bytesChecked += place.byteCount
+            }
+            let end = segment.fileSize - UInt64(SegmentFooter.byteCount)
+            guard isLast, offset != end else { return }
+            Verifier.noteErrors(&part) { () throws(StoreError) in
+                try parts.checkPadding(offset..<max(offset, end))
+            }
+        }
+    }
+}
+
+extension Verifier {
+    /// As many as there are processors, up to four: more only wait for the disk.
+    static var defaultThreads: Int { min(4, max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))) }
+}
