@@ -13,6 +13,8 @@ public struct StoreStatistics: Hashable, Sendable {
         public var dirtyCount = 0
         /// Replicas that have written to the dataset.
         public let replicaCount: Int
+        /// Superseded versions that are still kept.
+        public internal(set) var deadCount = 0
     }
 
     public struct Segment: Hashable, Sendable {
@@ -26,6 +28,11 @@ public struct StoreStatistics: Hashable, Sendable {
         /// been written of it.
         public let rawBytes: UInt64
         public let storedBytes: UInt64
+        /// Records whose newest version lies here.
+        public internal(set) var liveCount = 0
+        /// Entries that are neither the newest version of a record nor that of a deleted one:
+        /// superseded ones, and those of deleted datasets. They go as compaction comes to them.
+        public internal(set) var deadCount = 0
     }
 
     public let replicaID: ReplicaID
@@ -36,44 +43,85 @@ public struct StoreStatistics: Hashable, Sendable {
     public let segments: [Segment]
     /// Of all segments.
     public let fileBytes: UInt64
+
+    /// Bytes of files for each byte of keys and values of live records; nil if there are none.
+    /// Less than 1 where compression saves more than versions and indexes take.
+    public var spaceAmplification: Double? {
+        let live = datasets.reduce(0) { $0 + $1.keyBytes + $1.valueBytes }
+        return live == 0 ? nil : Double(fileBytes) / Double(live)
+    }
+}
+
+/// How often each segment holds the newest version of a record, and all entries of each dataset.
+private struct EntryCounts {
+    var live: [ObjectIdentifier: Int] = [:]
+    var tombstones: [ObjectIdentifier: Int] = [:]
+    var all: [DatasetID: Int] = [:]
 }
 
 extension Store {
-    /// Counts everything, by a pass over all keys of one moment. O(n).
+    /// Counts everything, by a pass over all keys of one moment. O(n); see ``usage()`` for what
+    /// can be told without.
     /// - Throws: `corruption`, `inputOutput`, `closed`.
     public func statistics() throws(StoreError) -> StoreStatistics {
-        let snapshot = try snapshot()
-        defer { snapshot.close() }
-        var counted: [StoreStatistics.Dataset] = []
-        for dataset in try datasets() {
-            counted.append(try Self.count(dataset, at: snapshot))
-        }
-        let view = engine.currentView
+        let moment = try engine.moment()
+        let view = moment.view
+        var counts = EntryCounts()
+        var segments: [StoreStatistics.Segment] = []
         let written = engine.monitor.withLock { view.memtables.map(\.log.appended) }
-        let logs = zip(view.memtables, written).map { $0.statistics(written: UInt64($1)) }
-        let segments = logs + view.segments.map(\.statistics)
+        var counted: [(row: StoreStatistics.Dataset, id: DatasetID)] = []
+        for dataset in try datasets() {
+            counted.append(try count(dataset, at: moment, &counts))
+        }
+        for (memtable, bytes) in zip(view.memtables, written) {
+            var row = memtable.statistics(written: UInt64(bytes), &counts.all)
+            let tables = ObjectIdentifier(memtable.tables)
+            row.liveCount = counts.live[tables] ?? 0
+            row.deadCount = max(
+                0, row.entryCount - row.liveCount - (counts.tombstones[tables] ?? 0))
+            segments.append(row)
+        }
+        for segment in view.segments {
+            var row = segment.statistics
+            let parts = try segment.parts()
+            var ownCount = 0
+            for dataset in try parts.datasets().rows {
+                let entryCount = Int(clamping: dataset.entryCount)
+                counts.all[dataset.dataset, default: 0] += entryCount
+                if dataset.dataset == 0 { ownCount = entryCount }
+            }
+            let tables = ObjectIdentifier(parts.tables)
+            row.liveCount = counts.live[tables] ?? 0
+            row.deadCount = max(
+                0, row.entryCount - ownCount - row.liveCount - (counts.tombstones[tables] ?? 0))
+            segments.append(row)
+        }
         return StoreStatistics(
             replicaID: replicaID, formatVersion: Int(FileHeader.formatVersion),
-            datasets: counted, segments: segments,
-            fileBytes: segments.reduce(0) { $0 + $1.fileBytes })
+            datasets: counted.map { row, id in
+                var row = row
+                let entryCount = counts.all[id] ?? 0
+                row.deadCount = max(0, entryCount - row.recordCount - row.tombstoneCount)
+                return row
+            }, segments: segments, fileBytes: segments.reduce(0) { $0 + $1.fileBytes })
     }
 
-    private static func count(
-        _ dataset: Dataset, at snapshot: Snapshot
-    ) throws(StoreError) -> StoreStatistics.Dataset {
+    private func count(
+        _ dataset: Dataset, at moment: Moment, _ counts: inout EntryCounts
+    ) throws(StoreError) -> (StoreStatistics.Dataset, DatasetID) {
         let knowledge = try dataset.knowledge()
         var row = StoreStatistics.Dataset(
             name: dataset.name, syncCount: knowledge.syncCount,
             replicaCount: knowledge.vector.count)
-        let engine = dataset.engine
-        let dirtiness = engine.monitor.withLock {
-            dataset.state.dirtiness(ownIDs: engine.ownIDs)
-        }
-        let cursor = try snapshot.records(of: dataset, includingDeleted: true)
-        while let (kind, key, value, dot) = try cursor.next({ entry, tables in
+        let (id, dirtiness) = try engine.scope(of: dataset.state, at: moment)
+        let cursor = RecordCursor(
+            try ScanSteps(
+                moment, dataset: id, range: .all, order: .forward, includingDeleted: true),
+            dirtiness)
+        while let (kind, key, value, dot, tables) = try cursor.next({ entry, tables in
             (
                 entry.isLive(at: cursor.now) ? EntryKind.put : .delete, entry.key.count,
-                entry.value.count, tables.dot(of: entry)
+                entry.value.count, tables.dot(of: entry), ObjectIdentifier(tables)
             )
         }) {
             switch kind {
@@ -81,23 +129,29 @@ extension Store {
                 row.recordCount += 1
                 row.keyBytes += key
                 row.valueBytes += value
+                counts.live[tables, default: 0] += 1
             case .delete:
                 row.tombstoneCount += 1
+                counts.tombstones[tables, default: 0] += 1
             }
             if dirtiness.isDirty(dot) { row.dirtyCount += 1 }
         }
-        return row
+        return (row, id)
     }
 }
 
 extension Memtable {
-    fileprivate func statistics(written: UInt64) -> StoreStatistics.Segment {
+    /// - Parameter counts: entries of each dataset, to which its own are added.
+    fileprivate func statistics(
+        written: UInt64, _ counts: inout [DatasetID: Int]
+    ) -> StoreStatistics.Segment {
         var cursor = MemtableCursor(self)
         cursor.seek(to: EntryPosition(before: .empty, in: 0))
         var entryCount = 0
         var tombstoneCount = 0
         while let entry = cursor.entry {
             entryCount += 1
+            counts[entry.dataset, default: 0] += 1
             tombstoneCount += entry.kind == .delete ? 1 : 0
             cursor.stepForward()
         }

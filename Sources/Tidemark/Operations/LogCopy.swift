@@ -32,8 +32,9 @@ struct LogCopy {
         to file: any StorageFile, storage: any Storage
     ) throws(StoreError) -> Result {
         let byteCount = source?.byteCount ?? 0
-        let size = (max(byteCount, FileHeader.byteCount) + 4 * BlockHeader.byteCount
-            + (extra?.count ?? 0) + 4_095) & ~4_095
+        let contentMax =
+            max(byteCount, FileHeader.byteCount) + 4 * BlockHeader.byteCount + (extra?.count ?? 0)
+        let size = (contentMax + 4_095) & ~4_095
         // Room for a few more blocks at least, of which one is kept for the end of the log.
         let capacity = max(source?.log.capacity ?? 0, size + 4_096)
         let madeAt = source.map { $0.log.madeAt } ?? storage.wallClockMilliseconds()

@@ -194,7 +194,11 @@ struct SalvagedLogTables {
         case .replica(let id):
             if hasHole { newReplicas.append(id) } else { replicas[UInt32(replicas.count)] = id }
         case .author(let author):
-            if hasHole { newAuthors.append(author) } else { authors[UInt32(authors.count)] = author }
+            if hasHole {
+                newAuthors.append(author)
+            } else {
+                authors[UInt32(authors.count)] = author
+            }
         case .vector(let entries):
             if hasHole {
                 newVectors.append(entries)

@@ -47,7 +47,9 @@ struct BackupTests {
         try fixture.store.backup(to: backup, linksFiles: linksFiles)
         var random = SeededGenerator(Seed(3))
         // Enough for two more sealed segments beside the one that is there.
-        for index in 0..<50 { try fixture.dataset.put(random.bytes(50_000), for: bytes("\(index)")) }
+        for index in 0..<50 {
+            try fixture.dataset.put(random.bytes(50_000), for: bytes("\(index)"))
+        }
         try fixture.store.waitForBackgroundWork()
         let second = try fixture.store.backup(to: backup, linksFiles: linksFiles)
         let new = try Files.list(backup).count { $0.hasSuffix(".seg") } - 1

@@ -116,8 +116,7 @@ struct RepairedStore {
                     versions.first { $0.record == want && $0.dataset == name })
                 try require(
                     mayLoseVersion(saved) && record.version.dot.replica == report.replicaID,
-                    "\(name)/\(Bytes.summary(want.key)) is at \(record.version), not \(want.version)"
-                )
+                    "\(name)/\(Bytes.summary(want.key)) is at \(record.version)")
             }
             // Every way of reading agrees.
             for record in found {

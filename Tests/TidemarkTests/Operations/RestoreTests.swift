@@ -5,7 +5,8 @@ import Tidemark
 
 @Suite("Restore")
 struct RestoreTests {
-    @Test("A restored store has all of the backup, and a name of its own", arguments: [true, false])
+    @Test(
+        "A restored store has all of the backup, and a name of its own", arguments: [true, false])
     func restored(linksFiles: Bool) throws {
         let fixture = try StoreFixture()
         for index in 0..<100 { try fixture.dataset.put("\(index)", for: "\(index % 30)") }

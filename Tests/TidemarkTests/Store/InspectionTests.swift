@@ -94,6 +94,41 @@ struct InspectionTests {
         #expect(statistics.fileBytes > 0)
     }
 
+    @Test("Live, dead and deleted add up, counted or told by the segments' tables")
+    func usage() throws {
+        var options = quickOptions()
+        options.compactsAutomatically = false
+        let fixture = try StoreFixture(options)
+        let (store, dataset) = (fixture.store, fixture.dataset)
+        try store.dataset("gone").put("1", for: "a")
+        for index in 0..<100 { try dataset.put("value \(index)", for: "key \(index)") }
+        try store.compact()
+        let fresh = try store.usage()
+        #expect(fresh.spaceAmplificationEstimate == 1)
+        try store.deleteDataset("gone")
+        for index in 0..<30 { try dataset.put("second \(index)", for: "key \(index)") }
+        for index in 90..<100 { try dataset.delete("key \(index)") }
+        // Closing seals nothing this small: 40 entries stay in the log.
+        let statistics = try store.statistics()
+        let main = try #require(statistics.datasets.first)
+        #expect(main.recordCount == 90 && main.tombstoneCount == 10 && main.deadCount == 40)
+        let sealed = try #require(statistics.segments.first { $0.isSealed })
+        let log = try #require(statistics.segments.first { !$0.isSealed })
+        #expect(log.liveCount == 30 && log.deadCount == 0 && log.tombstoneCount == 10)
+        // 40 were superseded, and the one of the deleted dataset is there as well.
+        #expect(sealed.liveCount == 60 && sealed.deadCount == 41)
+        #expect(try #require(statistics.spaceAmplification) > 1)
+        let usage = try store.usage()
+        #expect(usage.segments.map(\.file) == statistics.segments.map(\.file))
+        #expect(usage.segments.map(\.entryCount) == [40, 101])
+        #expect(usage.datasets.map(\.name) == ["main", nil])
+        #expect(usage.datasets.map(\.entryCount) == [100, 1])
+        #expect(usage.fileBytes == statistics.fileBytes)
+        let bytes = usage.datasets[0]
+        #expect(bytes.keyBytes == (0..<100).reduce(0) { $0 + UInt64("key \($1)".utf8.count) })
+        #expect(bytes.valueBytes == (0..<100).reduce(0) { $0 + UInt64("value \($1)".utf8.count) })
+    }
+
     @Test("The log tells every record's last operation, in the order of change")
     func operations() throws {
         let fixture = try filled()
