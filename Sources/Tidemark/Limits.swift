@@ -20,6 +20,10 @@ public enum Limits {
     /// Bytes of a sealed segment before compression, after which its run goes on in another: the
     /// place of an entry holds the number of its block in 20 bits, and blocks have 4 KiB.
     static let segmentRawBytesMax: UInt64 = 1 << 30
+    /// Sync counts, counters of dots and numbers of files read from disk or wire: what a million
+    /// changes a second reach in two thousand years. A greater one is damage or malice, and the
+    /// next one after the greatest would be none.
+    static let countMax: UInt64 = 1 << 56
     /// Superseded versions of a key that may be kept.
     public static let historyVersions = 0...1_000_000
     /// For how long superseded versions may be kept: 100 years, which fits any arithmetic here.

@@ -166,12 +166,12 @@ final class DatasetState: @unchecked Sendable {
     convenience init(name: String, decoding bytes: ByteView) throws(Malformed) {
         self.init(name: name)
         var reader = ByteReader(bytes)
-        recordsID = try reader.varint32()
+        recordsID = try reader.datasetID()
         currentID.store(try reader.byte() == 1 ? recordsID : 0, ordering: .releasing)
         lifecycle = try reader.lifecycle()
         vector = try reader.vector()
         outstanding = try reader.vector()
-        syncCount = try reader.varint()
+        syncCount = try reader.varintCount()
         expiredThrough = try reader.varint()
         wipedTime = try reader.varint()
         expiresFrom = try reader.varint() &- 1

@@ -133,7 +133,8 @@ extension Engine {
         }
         memo.end()
         guard !scanner.isEnded else {
-            log.resume(at: scanner.offset, afterEpoch: scanner.epochLast)
+            // Nothing will be appended to it, so its epoch has no successor to need.
+            log.resume(at: scanner.offset, afterEpoch: min(scanner.epochLast, .max - 1))
             return false
         }
         scanner.lookBehindEnd()

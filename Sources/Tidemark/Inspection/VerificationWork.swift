@@ -20,6 +20,25 @@ final class VerificationWork: @unchecked Sendable {
         var places: ArraySlice<SegmentParts.ContentPlace>
         /// Where the part before ends.
         var offset: UInt64
+        let tallies = Tallies()
+        var piecesTaken = 0
+    }
+
+    /// What was counted in the pieces of one segment. Under `monitor`.
+    private final class Tallies {
+        var parts: [(piece: Int, part: TallyPart)] = []
+        /// Known once the last piece was taken.
+        var pieceCount: Int?
+
+        /// All that was counted, in the order of the blocks; nil before the last piece came.
+        func add(_ part: TallyPart, of piece: Int) -> SegmentTally? {
+            parts.append((piece, part))
+            guard parts.count == pieceCount else { return nil }
+            var tally = SegmentTally()
+            for (_, part) in parts.sorted(by: { $0.piece < $1.piece }) { tally.add(part) }
+            parts.removeAll()
+            return tally
+        }
     }
 
     private static let placesPerPiece = 32
@@ -142,30 +161,51 @@ final class VerificationWork: @unchecked Sendable {
         self.current?.places = current.places.dropFirst(places.count)
         if let last = places.last { self.current?.offset = last.offset + last.byteCount }
         let isLast = current.places.count == places.count
-        if isLast { self.current = nil }
-        return piece { part in
-            var offset = start
-            for place in places {
-                guard place.offset >= offset else {
-                    part.damages.append(
-                        Malformed("blocks do not follow on one another")
-                            .error(in: segment.path, at: offset))
-                    return
-                }
-                Verifier.noteErrors(&part) { () throws(StoreError) in
-                    if place.offset > offset { try parts.checkPadding(offset..<place.offset) }
-                    try parts.check(place)
-                }
-                offset = place.offset + place.byteCount
-                part.blocksChecked += 1
-                part.bytesChecked += place.byteCount
-            }
-            let end = segment.fileSize - UInt64(SegmentFooter.byteCount)
-            guard isLast, offset != end else { return }
+        let number = current.piecesTaken
+        self.current?.piecesTaken = number + 1
+        if isLast {
+            current.tallies.pieceCount = number + 1
+            self.current = nil
+        }
+        return piece { [self] part in
+            var tally = TallyPart()
+            let end = Self.check(places, of: segment, parts, from: start, &tally, &part)
             Verifier.noteErrors(&part) { () throws(StoreError) in
-                try parts.checkPadding(offset..<max(offset, end))
+                if isLast, let end { try parts.checkPadding(end) }
+                let whole = monitor.withLock { current.tallies.add(tally, of: number) }
+                if var whole, whole.isWhole { try whole.check(parts) }
             }
         }
+    }
+
+    /// Checks parts that follow on one another. Returns what is left up to the footer; nil if they
+    /// do not follow, or nothing is left.
+    private static func check(
+        _ places: ArraySlice<SegmentParts.ContentPlace>, of segment: SealedSegment,
+        _ parts: SegmentParts, from start: UInt64, _ tally: inout TallyPart,
+        _ part: inout VerificationReport
+    ) -> Range<UInt64>? {
+        let end = segment.fileSize - UInt64(SegmentFooter.byteCount)
+        var offset = start
+        for place in places {
+            guard place.offset >= offset, place.offset <= end,
+                place.byteCount <= end - place.offset
+            else {
+                part.damages.append(
+                    Malformed("blocks do not follow on one another")
+                        .error(in: segment.path, at: offset))
+                tally.noteUnreadable()
+                return nil
+            }
+            Verifier.noteErrors(&part) { () throws(StoreError) in
+                if place.offset > offset { try parts.checkPadding(offset..<place.offset) }
+                try parts.check(place, &tally)
+            }
+            offset = place.offset + place.byteCount
+            part.blocksChecked += 1
+            part.bytesChecked += place.byteCount
+        }
+        return offset < end ? offset..<end : nil
     }
 }
 

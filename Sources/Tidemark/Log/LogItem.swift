@@ -81,7 +81,7 @@ struct LogItemReader {
             return .author(try reader.countedText(max: Limits.authorBytesMax))
         case .dataset:
             let name = try reader.datasetName()
-            let id = try reader.varint32()
+            let id = try reader.datasetID()
             let isVisible = try reader.byte() == 1
             return .dataset(
                 id: id, isVisible: isVisible, name: name, try reader.lifecycle())
@@ -112,7 +112,8 @@ struct LogItemReader {
         _ = unsafe try reader.view(end - start)
         let stamp = entry.stamp
         guard entry.dataset > 0, !entry.key.isEmpty, stamp.counter > 0, stamp.syncCount > 0,
-            !entry.isSuperseded
+            !entry.isSuperseded, stamp.counter <= Limits.countMax,
+            stamp.syncCount <= Limits.countMax
         else { throw Malformed("an operation has an impossible field") }
         return unsafe .entry(entry, at: start)
     }

@@ -72,17 +72,17 @@ struct Manifest: Hashable {
         for _ in 0..<(try reader.count(eachAtLeast: 16)) {
             formerReplicaIDs.append(try reader.replicaID())
         }
-        oldestLog = try reader.varint()
-        nextNumber = try reader.varint()
-        nextDataset = try reader.varint32()
+        oldestLog = try reader.varintCount()
+        nextNumber = try reader.varintCount()
+        nextDataset = try reader.datasetID()
         clock = try reader.varint()
-        closedLog = try reader.varint()
+        closedLog = try reader.varintCount()
         closedAt = try reader.varint()
         closedSize = try reader.varint()
         for _ in 0..<(try reader.count(eachAtLeast: 3)) {
             segments.append(
                 Segment(
-                    number: try reader.varint(), fileSize: try reader.varint(),
+                    number: try reader.varintCount(), fileSize: try reader.varint(),
                     run: try reader.varint()))
         }
         guard reader.isAtEnd else { throw Malformed("the manifest is followed by more bytes") }
@@ -151,7 +151,7 @@ enum FileName {
         guard digits.count >= 6, digits.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }) else {
             return nil
         }
-        return UInt64(digits)
+        return UInt64(digits).flatMap { $0 <= Limits.countMax ? $0 : nil }
     }
 
     private static func padded(_ number: UInt64) -> String {

@@ -62,7 +62,7 @@ struct DataBlockView {
     }
 
     @inline(__always)
-    private func offset(of slot: Int) -> Int {
+    func offset(of slot: Int) -> Int {
         unsafe Int(
             UInt16(littleEndian: (entriesEnd + 2 * slot).loadUnaligned(as: UInt16.self)))
     }

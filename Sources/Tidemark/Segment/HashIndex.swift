@@ -83,7 +83,7 @@ struct HashBucket {
     private let base: UnsafeRawPointer
     private let tag: UInt16
     private var next = 0
-    private let count: Int
+    let count: Int
 
     @inline(__always)
     init(at base: UnsafeRawPointer, hash: UInt64) {

@@ -26,6 +26,20 @@ struct SegmentDatasets {
         rows[last].valueBytes += UInt64(value)
     }
 
+    /// Adds what was counted of the entries that follow.
+    mutating func add(_ other: SegmentDatasets) {
+        for row in other.rows {
+            guard let last = rows.last, last.dataset == row.dataset else {
+                rows.append(row)
+                continue
+            }
+            rows[rows.count - 1].entryCount += row.entryCount
+            rows[rows.count - 1].tombstoneCount += row.tombstoneCount
+            rows[rows.count - 1].keyBytes += row.keyBytes
+            rows[rows.count - 1].valueBytes += row.valueBytes
+        }
+    }
+
     /// The number of rows, then five varints each.
     func encoded() -> [UInt8] {
         var writer = ByteWriter()

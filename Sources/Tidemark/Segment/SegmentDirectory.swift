@@ -91,6 +91,14 @@ struct SegmentDirectory {
                 littleEndian: (base + (count - 8)).loadUnaligned(as: UInt64.self)))
     }
 
+    /// Whether what a search compares first is what the block's first position says. For
+    /// verification.
+    func isSearchable(_ block: Int) -> Bool {
+        let prefix = unsafe UInt64(
+            littleEndian: (prefixes + 8 * block).loadUnaligned(as: UInt64.self))
+        return rest(of: position(of: block)) == prefix
+    }
+
     /// The block in which a search for the position must begin: the last one that does not begin
     /// behind it, or the first. O(log n).
     func block(of position: EntryPosition) -> Int {

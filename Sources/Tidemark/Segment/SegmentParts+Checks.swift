@@ -57,19 +57,27 @@ extension SegmentParts {
 
     /// Bytes between two parts, there so that the second begins where it may: they are zero.
     func checkPadding(_ range: Range<UInt64>) throws(StoreError) {
+        guard range.count < HashIndex.bucketByteCount, unsafe range.upperBound <= map.count else {
+            throw damaged("the segment has bytes between its parts", at: range.lowerBound)
+        }
         try file.populate(offset: Int(range.lowerBound), count: range.count)
         let bytes = unsafe UnsafeRawBufferPointer(
             rebasing: map[Int(range.lowerBound)..<Int(range.upperBound)])
-        guard unsafe range.count < HashIndex.bucketByteCount && bytes.allSatisfy({ $0 == 0 })
-        else {
+        guard unsafe bytes.allSatisfy({ $0 == 0 }) else {
             throw damaged("the segment has bytes between its parts", at: range.lowerBound)
         }
     }
 
     /// Reads a part past every cache and checks it against the rest of the segment.
-    func check(_ place: ContentPlace) throws(StoreError) {
+    func check(_ place: ContentPlace, _ tally: inout TallyPart) throws(StoreError) {
         switch place.kind {
-        case .data: try checkData(place.number)
+        case .data:
+            do {
+                try checkData(place.number, &tally)
+            } catch {
+                tally.noteUnreadable()
+                throw error
+            }
         case .changes:
             let row = changeRow(place.number)
             for change in try changes(row) {
@@ -97,7 +105,7 @@ extension SegmentParts {
     }
 
     /// Reads a data block, and finds each of its keys through the hash index.
-    private func checkData(_ block: Int) throws(StoreError) {
+    private func checkData(_ block: Int, _ tally: inout TallyPart) throws(StoreError) {
         let own = try readData(block)
         let offset = directory.offset(of: block)
         guard let view = unsafe DataBlockView(base: own.bytes.base, rawCount: own.count) else {
@@ -117,6 +125,33 @@ extension SegmentParts {
             guard let place = try place(of: entry.key, in: entry.dataset, hash: hash),
                 place.block == block, view.slot(ofOffset: place.offset) == slot
             else { throw damaged("the hash index denies a key of this block", at: offset) }
+        }
+        try checkOrder(after: view, block)
+        try checkStoreRecords(view, at: offset)
+        tally.add(view, number: block, try handle(of: block))
+    }
+
+    /// A block ends before the next one begins, and the last one where the directory says.
+    private func checkOrder(after view: DataBlockView, _ block: Int) throws(StoreError) {
+        let isLast = block + 1 == directory.blockCount
+        let next = directory.position(of: block + 1)
+        let order = view.entry(at: view.count - 1)?.position.compare(next) ?? 0
+        guard isLast ? order == 0 : order < 0, directory.isSearchable(block) else {
+            throw damaged(
+                "the directory does not lead to this block", at: directory.offset(of: block))
+        }
+    }
+
+    /// What opening reads of the store's own records can be read.
+    private func checkStoreRecords(_ view: DataBlockView, at offset: UInt64) throws(StoreError) {
+        for slot in 0..<view.count {
+            guard let entry = view.entry(at: slot), entry.dataset == 0 else { return }
+            do throws(Malformed) {
+                let name = String(decoding: entry.key.array, as: UTF8.self)
+                _ = try DatasetState(name: name, decoding: entry.value)
+            } catch {
+                throw error.error(in: file.path, at: offset)
+            }
         }
     }
 

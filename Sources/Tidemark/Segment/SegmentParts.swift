@@ -14,7 +14,7 @@ final class SegmentParts: @unchecked Sendable {
     let originCount: Int
     let map: UnsafeRawBufferPointer
     private let buckets: UnsafeRawPointer
-    private let bucketCount: Int
+    let bucketCount: Int
     private let checksums: UnsafeRawPointer
     private let checkedChunks: AtomicBitmap
     private let checkedBlocks: AtomicBitmap
@@ -330,6 +330,11 @@ final class SegmentParts: @unchecked Sendable {
     }
 
     var chunkCount: Int { checkedChunks.count }
+
+    /// Of a bucket whose chunk was checked.
+    func keyCount(ofBucket number: Int) -> Int {
+        unsafe HashBucket(at: buckets + number << 6, hash: 0).count
+    }
 
     // MARK: - Changes
 

@@ -74,6 +74,22 @@ struct ByteReader {
         }
     }
 
+    /// Something that is counted on from here: see ``Limits/countMax``.
+    mutating func varintCount() throws(Malformed) -> UInt64 {
+        let number = try varint()
+        guard number <= Limits.countMax else { throw Malformed("a count is impossibly high") }
+        return number
+    }
+
+    /// The number of a dataset, after which there is room for more.
+    mutating func datasetID() throws(Malformed) -> DatasetID {
+        let number = try varint32()
+        guard number < DatasetID.max / 2 else {
+            throw Malformed("a dataset has an impossible number")
+        }
+        return number
+    }
+
     mutating func varint32() throws(Malformed) -> UInt32 {
         guard let number = UInt32(exactly: try varint()) else {
             throw Malformed("a varint exceeds 32 bits")
@@ -132,6 +148,9 @@ extension VersionVector {
         for (index, dot) in dots.enumerated() {
             guard dot.counter > 0, index == 0 || dots[index - 1].replica < dot.replica else {
                 throw Malformed("a version vector is out of order")
+            }
+            guard dot.counter <= Limits.countMax else {
+                throw Malformed("a version vector counts further than anyone can")
             }
         }
         self.init()
