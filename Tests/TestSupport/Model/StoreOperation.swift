@@ -16,6 +16,15 @@ package struct GeneratedWrite: Hashable, Sendable {
     /// nil deletes.
     package var value: [UInt8]?
     package var expectation: Expectation
+
+    package init(
+        dataset: String, key: [UInt8], value: [UInt8]?, expectation: Expectation = .none
+    ) {
+        self.dataset = dataset
+        self.key = key
+        self.value = value
+        self.expectation = expectation
+    }
 }
 
 /// One thing done to a store and to its model.

@@ -31,6 +31,7 @@ package final class SimulatedStorage: Storage {
         var writebackOneIn = 0
         var canLink = true
         var observer: (@Sendable (StorageCall) -> Void)?
+        var observerBefore: (@Sendable (StorageCall) -> Void)?
     }
 
     let state: Mutex<State>
@@ -100,7 +101,22 @@ package final class SimulatedStorage: Storage {
     /// Called after each call that may have changed the disk, on the thread of the call, when its
     /// effect is visible. Set it before the storage is used.
     package func observe(_ observer: (@Sendable (StorageCall) -> Void)?) {
-        state.withLock { $0.observer = observer }
+        state.withLock { state in
+            state.observer = observer
+            state.observerBefore = nil
+        }
+    }
+
+    /// Also before each such call: what was stored into a mapping since the call before is there,
+    /// and what the call will do is not.
+    package func observe(
+        before: @escaping @Sendable (StorageCall) -> Void,
+        after: @escaping @Sendable (StorageCall) -> Void
+    ) {
+        state.withLock { state in
+            state.observer = after
+            state.observerBefore = before
+        }
     }
 
     /// The number of calls so far, failed ones included.
@@ -221,6 +237,11 @@ package final class SimulatedStorage: Storage {
         short: (inout State) -> Void = { _ in },
         _ body: (inout State) throws(StoreError) -> sending Result
     ) throws(StoreError) -> sending Result {
+        if kind.changesDisk, let before = state.withLock({ $0.observerBefore }) {
+            let number = callCount + 1
+            before(
+                StorageCall(number: number, kind: kind, path: path, offset: offset, count: count))
+        }
         let outcome = state.withLock { state -> CallOutcome<Result> in
             state.callCount += 1
             let call = StorageCall(
