@@ -62,8 +62,12 @@ final class SystemFile: StorageFile, @unchecked Sendable {
             let count = unsafe pwrite(
                 descriptor, bytes.baseAddress! + done, bytes.count - done,
                 off_t(offset) + off_t(done))
-            if count >= 0 {
+            if count > 0 {
                 done += count
+            } else if count == 0 {
+                // Never seen; taking it for progress would be to try for ever.
+                errno = ENOSPC
+                throw .system("cannot write", path: path, offset: offset + UInt64(done))
             } else if errno != EINTR {
                 throw .system("cannot write", path: path, offset: offset + UInt64(done))
             }
@@ -75,8 +79,8 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func truncate(to size: UInt64) throws(StoreError) {
-        guard ftruncate(descriptor, off_t(size)) == 0 else {
-            throw .system("cannot set the size", path: path)
+        while ftruncate(descriptor, off_t(size)) != 0 {
+            guard errno == EINTR else { throw .system("cannot set the size", path: path) }
         }
     }
 
@@ -87,7 +91,9 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func reserve(_ size: Int) throws(StoreError) {
-        let failure = posix_fallocate(descriptor, 0, off_t(size))
+        // A signal may interrupt it, and what it had reserved by then stays.
+        var failure = EINTR
+        while failure == EINTR { failure = posix_fallocate(descriptor, 0, off_t(size)) }
         guard failure == 0 else {
             errno = failure
             throw .system("cannot reserve \(size) bytes", path: path)

@@ -45,12 +45,15 @@ package struct StorageFault: Hashable, Sendable {
     package enum Failure: Hashable, Sendable, CaseIterable {
         case inputOutput
         case diskFull
+        /// A signal came, and the call gave up.
+        case interrupted
         /// Half of a write arrives before the disk is full; other calls fail as `inputOutput`.
         case short
 
         func error(of call: StorageCall) -> StoreError {
             let isFull = self == .diskFull || (self == .short && call.kind == .write)
-            return StorageCall.failure(call.kind, call.path, isFull ? ENOSPC : EIO)
+            return StorageCall.failure(
+                call.kind, call.path, isFull ? ENOSPC : self == .interrupted ? EINTR : EIO)
         }
     }
 
