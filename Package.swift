@@ -104,6 +104,9 @@ let package = Package(
         .executableTarget(
             name: "CrashWriter", dependencies: ["Tidemark"],
             path: "Tests/CrashWriter", swiftSettings: settings),
+        .executableTarget(
+            name: "Soak", dependencies: ["Tidemark", "TestSupport"],
+            path: "Tests/Soak", swiftSettings: settings),
         .testTarget(
             name: "TidemarkTests", dependencies: ["Tidemark", "TestSupport", "CrashWriter"],
             swiftSettings: settings),
