@@ -9,13 +9,19 @@
 ///         print(String(decoding: key, as: UTF8.self))
 ///     }
 public final class KeyCursor {
-    // One of the two is there; see `RecordCursor`, also for the exclusivity.
+    // One of the three is there; see `RecordCursor`, also for the exclusivity.
     @exclusivity(unchecked) private var scan: ScanSteps?
     @exclusivity(unchecked) private var transaction: TransactionSteps?
+    private var past: PastSteps?
     @exclusivity(unchecked) private var remaining: Int
 
     init(_ steps: ScanSteps, limit: Int?) {
         unsafe scan = steps
+        unsafe remaining = limit ?? .max
+    }
+
+    init(_ steps: PastSteps, limit: Int?) {
+        past = steps
         unsafe remaining = limit ?? .max
     }
 
@@ -54,7 +60,8 @@ public final class KeyCursor {
         guard unsafe remaining > 0 else { return nil }
         unsafe remaining -= 1
         if let key = unsafe try scan?.next({ entry, _ in body(entry.key) }) { return key }
-        return unsafe try transaction?.next { key, _, _ in body(key) }
+        if let key = unsafe try transaction?.next({ key, _, _ in body(key) }) { return key }
+        return try past?.next { entry, _ in body(entry.key) }
     }
 }
 
@@ -81,7 +88,12 @@ extension Snapshot {
         of dataset: Dataset, in range: KeyRange = .all, order: ScanOrder = .forward,
         limit: Int? = nil, includingDeleted: Bool = false
     ) throws(StoreError) -> KeyCursor {
-        KeyCursor(
+        if let past = try pastSteps(
+            of: dataset, in: range, order: order, includingDeleted: includingDeleted)
+        {
+            return KeyCursor(past, limit: limit)
+        }
+        return KeyCursor(
             try steps(
                 of: dataset, in: range, order: order, includingDeleted: includingDeleted
             ).steps, limit: limit)

@@ -35,11 +35,11 @@ public final class RecordCursor {
         unsafe remaining = .max
     }
 
-    init(_ steps: PastSteps) {
+    init(_ steps: PastSteps, limit: Int? = nil) {
         past = steps
         now = steps.scope.now
         dirtiness = steps.scope.dirtiness
-        unsafe remaining = .max
+        unsafe remaining = limit ?? .max
     }
 
     /// The next record, or nil at the end. O(log n) at worst, usually O(1).

@@ -65,20 +65,29 @@ public final class Snapshot: Sendable {
         of dataset: Dataset, in range: KeyRange = .all, order: ScanOrder = .forward,
         limit: Int? = nil, includingDeleted: Bool = false
     ) throws(StoreError) -> RecordCursor {
+        if let past = try pastSteps(
+            of: dataset, in: range, order: order, includingDeleted: includingDeleted)
+        {
+            return RecordCursor(past, limit: limit)
+        }
         let (steps, dirtiness) = try steps(
             of: dataset, in: range, order: order, includingDeleted: includingDeleted)
         return RecordCursor(steps, dirtiness, limit: limit)
+    }
+
+    /// The walk over a past moment; nil for a snapshot of the moment when it was taken.
+    func pastSteps(
+        of dataset: Dataset, in range: KeyRange, order: ScanOrder, includingDeleted: Bool
+    ) throws(StoreError) -> PastSteps? {
+        guard let scope = try pastScope(of: dataset, try opened()) else { return nil }
+        return try PastSteps(
+            scope, range: range, order: order, includingDeleted: includingDeleted)
     }
 
     func steps(
         of dataset: Dataset, in range: KeyRange, order: ScanOrder, includingDeleted: Bool
     ) throws(StoreError) -> (steps: ScanSteps, dirtiness: Dirtiness) {
         let moment = try opened()
-        if let scope = try pastScope(of: dataset, moment) {
-            return RecordCursor(
-                try PastSteps(
-                    scope, range: range, order: order, includingDeleted: includingDeleted))
-        }
         let (id, dirtiness) = try engine.scope(of: dataset.state, at: moment)
         let steps = try ScanSteps(
             moment, dataset: id, range: range, order: order, includingDeleted: includingDeleted)

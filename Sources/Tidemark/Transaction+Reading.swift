@@ -115,7 +115,7 @@ extension Transaction {
         return try key.withBytes { (view) throws(StoreError) -> Result in
             try moment.view.withNewest(of: view, in: id, sequenceMax: moment.sequenceMax) {
                 (entry, tables) throws(StoreError) -> Result in
-                guard let entry, let tables, entry.kind == .put else {
+                guard let entry, let tables, entry.isLive(at: moment.now) else {
                     scope.keysRead[key] = 0
                     return body(nil, { nil })
                 }

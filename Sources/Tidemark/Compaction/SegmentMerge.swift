@@ -86,7 +86,7 @@ final class SegmentRunWriter {
     /// Has the last segment say what was lost.
     func note(_ losses: SegmentLosses) throws(StoreError) {
         // A full one will do: an empty one behind it would be of no use to anybody else.
-        let last = if let current { current } else { try nextSegment() }
+        let last = if let current = unsafe current { current } else { try nextSegment() }
         last.note(losses)
     }
 

@@ -160,7 +160,7 @@ extension Engine {
                 try now.view.withNewest(
                     of: key, in: dataset.id, sequenceMax: now.sequenceMax
                 ) { (entry, _) throws(StoreError) -> UInt64 in
-                    entry.map { $0.kind == .put ? $0.syncCount : 0 } ?? 0
+                    entry.map { $0.isLive(at: now.now) ? $0.syncCount : 0 } ?? 0
                 }
             }
             guard found == count else { throw .transactionConflict(dataset.state.name) }
@@ -200,7 +200,7 @@ extension Engine {
             for segment in run.segments {
                 let parts = try segment.parts()
                 // A deletion that is forgotten may have been of anything that was read.
-                if try parts.collected()[dataset.id] ?? 0 > since { return true }
+                if try parts.losses()[dataset.id].collectedThrough > since { return true }
                 var changes = SegmentChanges(parts, of: dataset.id, since: since)
                 while let change = try changes.peek() {
                     let isRead = try parts.withEntry(of: change) {

@@ -24,7 +24,7 @@ final class SalvageWriter {
             defer { nextNumber += 1 }
             return try SegmentWriter(
                 number: nextNumber, path: "\(destination)/\(FileName.sealed(nextNumber))",
-                tag: tag, compression: .lz4, storage: storage)
+                tag: tag, options: StoreOptions(), storage: storage)
         }
         try add(finished, to: writer)
         try addEntries(states, id, to: writer)
@@ -90,11 +90,15 @@ final class SalvageWriter {
                 }
             }
         }
-        for segment in salvage.segments {
-            for (dataset, through) in segment.collected {
-                try writer.segment().noteCollected(dataset, through: through)
-            }
+        var losses = SegmentLosses()
+        for segment in salvage.segments { losses.formUnion(segment.historyLosses) }
+        for state in states where state.recordsID != 0 {
+            // What is missing is not known version by version: of the time before the repair
+            // nothing can be told for sure.
+            losses[state.recordsID].noteDropped(
+                supersededAt: state.syncCount, time: state.lifecycle.time.rawValue)
         }
+        try writer.note(losses)
     }
 
     /// All versions of all records, in their order, each once.

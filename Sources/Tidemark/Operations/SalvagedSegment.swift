@@ -6,7 +6,7 @@ final class SalvagedSegment {
     /// nil if the tables are lost.
     private(set) var origins: [SalvagedOrigin]?
     private(set) var losses: [SalvageLoss] = []
-    private(set) var collected: [DatasetID: UInt64] = [:]
+    private(set) var historyLosses = SegmentLosses()
     /// What the segment says it has of each dataset; nil if that is lost.
     private(set) var rows: [DatasetID: SegmentDatasets.Row]?
     /// What was saved of each.
@@ -76,7 +76,7 @@ final class SalvagedSegment {
         } catch {}
         do {
             if let block = block(.collected) {
-                collected = try SegmentDatasets.decodeCollected(block.bytes)
+                historyLosses = try SegmentLosses(decoding: block.bytes)
             }
         } catch {}
         do {

@@ -67,7 +67,8 @@ struct SalvagedStates {
                     named.insert(id)
                     guard let state = state(name, in: log) else { continue }
                     if state.recordsID != 0, state.recordsID != id { moved.insert(name) }
-                    state.place(records: id, isVisible: isVisible, lastSequence: 0)
+                    state.place(
+                        records: id, isVisible: isVisible, lastSequence: 0, time: lifecycle.time)
                     if id == 0 { state.forgetUnfinishedExchanges() }
                     state.lifecycle = lifecycle
                 case .checkpoint(let name, let peer, let checkpoint):
@@ -129,7 +130,9 @@ struct SalvagedStates {
             var name = "recovered-\(id)"
             while known[name] != nil { name += "-" }
             let state = DatasetState(name: name)
-            state.place(records: id, isVisible: true, lastSequence: 0)
+            state.place(
+                records: id, isVisible: true, lastSequence: 0,
+                time: HybridTime(rawValue: timeMax))
             state.lifecycle.isDeleted = false
             state.lifecycle.time = HybridTime(rawValue: timeMax)
             known[name] = Known(state: state, log: 0)
