@@ -194,39 +194,47 @@ enum EntryLayout {
         let room = unsafe end - start
         guard room >= 4 else { return nil }
         let head = unsafe UInt32(littleEndian: start.loadUnaligned(as: UInt32.self))
-        let dataset: UInt64
-        var keyMark: UInt64
-        let valueMark: UInt64
-        var hasExpiry = false
-        var place = unsafe start
         if head & 0x80_8080 == 0 {
-            dataset = UInt64(head & 0x7F)
-            keyMark = UInt64(head >> 8 & 0x7F)
-            valueMark = UInt64(head >> 16 & 0x7F)
-            unsafe place += 3
-        } else {
-            let isNearEnd = room < headBytesMax + stampBytesMax
-            if isNearEnd, unsafe !isWhole(start, room) { return nil }
-            dataset = unsafe varint(&place)
-            keyMark = unsafe varint(&place)
-            valueMark = unsafe varint(&place)
-            hasExpiry = keyMark & expiryFlag != 0
-            if hasExpiry { keyMark ^= expiryFlag }
+            // What seven bits can say is within all bounds, and cannot say that it expires.
+            return unsafe entry(
+                dataset: DatasetID(head & 0x7F), keyMark: Int(head >> 8 & 0x7F),
+                valueMark: Int(head >> 16 & 0x7F), hasExpiry: false, at: start + 3, end: end,
+                timeBase: timeBase, sequence: sequence)
         }
-        let keyCount = keyMark >> 1
-        let valueCount = valueMark >= 2 ? valueMark - 2 : 0
-        guard dataset <= UInt64(UInt32.max), keyCount <= UInt64(Limits.keyBytesMax),
-            valueCount <= UInt64(Limits.valueBytesMax), valueMark != 1,
-            unsafe place + Int(keyCount + valueCount) <= end
+        let isNearEnd = room < headBytesMax + stampBytesMax
+        if isNearEnd, unsafe !isWhole(start, room) { return nil }
+        var place = unsafe start
+        let dataset = unsafe varint(&place)
+        let mark = unsafe varint(&place)
+        let valueMark = unsafe varint(&place)
+        let keyMark = mark & ~expiryFlag
+        guard dataset <= UInt64(UInt32.max), keyMark >> 1 <= UInt64(Limits.keyBytesMax),
+            valueMark <= UInt64(Limits.valueBytesMax) + 2
         else { return nil }
-        let key = unsafe ByteView(base: place, count: Int(keyCount))
-        let value = unsafe ByteView(base: place + Int(keyCount), count: Int(valueCount))
+        return unsafe entry(
+            dataset: DatasetID(truncatingIfNeeded: dataset), keyMark: Int(keyMark),
+            valueMark: Int(valueMark), hasExpiry: mark & expiryFlag != 0, at: place, end: end,
+            timeBase: timeBase, sequence: sequence)
+    }
+
+    /// - Parameter place: of the key.
+    @inline(__always)
+    private static func entry(
+        dataset: DatasetID, keyMark: Int, valueMark: Int, hasExpiry: Bool,
+        at place: UnsafeRawPointer, end: UnsafeRawPointer, timeBase: UnsafeRawPointer,
+        sequence: UInt64
+    ) -> Entry? {
+        let keyCount = keyMark &>> 1
+        let valueCount = max(0, valueMark &- 2)
+        let valueStart = unsafe place + keyCount
+        let valueEnd = unsafe valueStart + valueCount
+        guard valueMark != 1, unsafe valueEnd <= end else { return nil }
         return unsafe Entry(
-            dataset: DatasetID(truncatingIfNeeded: dataset),
-            kind: valueMark == 0 ? .delete : .put, isSuperseded: keyMark & 1 == 1,
-            hasExpiry: hasExpiry, key: key, value: value, sequence: sequence,
-            stampStart: value.base + value.count + (hasExpiry ? expiryByteCount : 0),
-            timeBase: timeBase)
+            dataset: dataset, kind: valueMark == 0 ? .delete : .put,
+            isSuperseded: keyMark & 1 == 1, hasExpiry: hasExpiry,
+            key: ByteView(base: place, count: keyCount),
+            value: ByteView(base: valueStart, count: valueCount), sequence: sequence,
+            stampStart: valueEnd + (hasExpiry ? expiryByteCount : 0), timeBase: timeBase)
     }
 
     /// Whether three varints end within the room: asked only near the end of a block.
