@@ -19,6 +19,8 @@ struct SalvagedStates {
         var seen = VersionVector()
         var dots = VersionVector()
         var versionsLost: UInt64 = 0
+        /// When the first of the records expires, in milliseconds since 1970; `.max` if none does.
+        var expiresFrom = UInt64.max
     }
 
     private var known: [String: Known] = [:]
@@ -30,8 +32,8 @@ struct SalvagedStates {
     private(set) var madeUp: Set<String> = []
     /// Numbers that no name belongs to any more: their dataset was deleted.
     private(set) var retired: Set<DatasetID> = []
-    /// Names of datasets that were deleted or made anew in the logs.
-    private var moved: Set<String> = []
+    /// Of datasets that were deleted or made anew in the logs: the numbers they gave up there.
+    private var formerIDs: [String: [DatasetID]] = [:]
     private let hasLoss: Bool
 
     init(_ salvage: Salvage) {
@@ -66,7 +68,10 @@ struct SalvagedStates {
                 case .dataset(let id, let isVisible, let name, let lifecycle):
                     named.insert(id)
                     guard let state = state(name, in: log) else { continue }
-                    if state.recordsID != 0, state.recordsID != id { moved.insert(name) }
+                    if state.recordsID != 0, state.recordsID != id {
+                        formerIDs[name, default: []].append(state.recordsID)
+                    }
+                    timeMax = max(timeMax, lifecycle.time.rawValue)
                     state.place(
                         records: id, isVisible: isVisible, lastSequence: 0, time: lifecycle.time)
                     if id == 0 { state.forgetUnfinishedExchanges() }
@@ -104,6 +109,10 @@ struct SalvagedStates {
             findings[entry.dataset, default: Findings()].entryCount += 1
             findings[entry.dataset]!.syncCountMax = max(
                 findings[entry.dataset]!.syncCountMax, stamp.syncCount)
+            if entry.kind == .put, stamp.expiresAt > 0 {
+                findings[entry.dataset]!.expiresFrom = min(
+                    findings[entry.dataset]!.expiresFrom, stamp.expiresAt)
+            }
             guard cursor.version(of: stamp) != nil else {
                 findings[entry.dataset]!.versionsLost += 1
                 continue
@@ -175,6 +184,12 @@ struct SalvagedStates {
             let found = findings[state.recordsID] ?? Findings()
             let all = state.vector.union(state.outstanding).union(found.seen)
             state.syncCount = max(state.syncCount, found.syncCountMax)
+            if let former = formerIDs[state.name] {
+                // Each time its records went counted as a change that came after theirs.
+                let last = former.reduce(0) { max($0, findings[$1]?.syncCountMax ?? 0) }
+                state.expire(through: last + UInt64(former.count))
+            }
+            if found.expiresFrom < .max { state.noteExpiry(of: .put, found.expiresFrom) }
             if hasLoss {
                 let isAlone =
                     entry.log > 0 && state.peers.isEmpty
@@ -193,8 +208,6 @@ struct SalvagedStates {
                 state.outstanding.formUnion(found.seen)
                 if state.vector.covers(state.outstanding) { state.outstanding = VersionVector() }
             }
-            // How far the order of change had come when its records went is not looked up.
-            if moved.contains(state.name) { state.expire(through: state.syncCount) }
             state.vector.insert(Dot(replica: replica, counter: found.versionsLost))
             states.append(state)
         }

@@ -43,7 +43,8 @@ extension Store {
     /// - Throws: `invalidArgument` if the destination holds anything but a backup of this store;
     ///   `locked` while another backup is made there; `diskFull`, `inputOutput`, after which the
     ///   earlier backup is whole and the call may be repeated; `corruption` if a log or the
-    ///   earlier backup is damaged; `closed`.
+    ///   earlier backup is damaged; `writerStopped` if the store cannot make durable what it has
+    ///   acknowledged; `closed`.
     @discardableResult
     public func backup(
         to destination: String, linksFiles: Bool = true,

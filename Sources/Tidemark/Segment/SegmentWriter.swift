@@ -66,7 +66,7 @@ final class SegmentWriter {
             value: entry.value,
             stamp: Stamp(
                 syncCount: entry.syncCount, origin: origin, counter: version.dot.counter,
-                time: version.time.rawValue))
+                time: version.time.rawValue, expiresAt: entry.expiresAt))
     }
 
     /// Adds a record of the store's own.

@@ -133,6 +133,35 @@ struct RepairTests {
         #expect(report.losses.contains { $0.kind == .foreignFile && $0.file == name })
     }
 
+    @Test("Expiry and the order of change outlive a repair", arguments: [true, false])
+    func expiryAndOrder(isSealed: Bool) throws {
+        let storage = SimulatedStorage(seed: Seed(12))
+        let options = StoreOptions(durability: .process, segmentBytes: 1 << 20)
+        let store = try openSimulated(storage, options)
+        let now = storage.clockMilliseconds
+        for round in 0..<2 {
+            // The first time its records go with it; its order of change goes on.
+            let dataset = try store.dataset("main")
+            for index in 0..<9 { try dataset.put("\(round)", for: "\(index)") }
+            try dataset.put("short", for: "short", expiresAt: now + 60_000)
+            if round == 0 { try store.deleteDataset("main") }
+        }
+        if isSealed { try store.compact() }
+        let syncCount = try store.dataset("main").syncCount
+        try store.close()
+        let contents = try StoreContents.read(at: simulatedPath, storage: storage)
+        let report = try Store.repair(at: simulatedPath, to: "/repaired", storage: storage)
+        #expect(report.isComplete)
+        #expect(try StoreContents.read(at: "/repaired", storage: storage) == contents)
+        storage.clockMilliseconds = now + 120_000
+        let repaired = try Store.open(at: "/repaired", options: options, storage: storage)
+        let dataset = try repaired.dataset("main")
+        #expect(try dataset.get("short") == nil && dataset.count() == 9)
+        #expect(try dataset.syncCount >= syncCount)
+        expectError(.changesExpired) { try dataset.changes(since: 5).collect() }
+        try repaired.close()
+    }
+
     @Test("What a crash cut off does not come back")
     func tornTail() throws {
         let storage = SimulatedStorage(seed: Seed(3))
