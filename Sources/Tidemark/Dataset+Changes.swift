@@ -1,6 +1,6 @@
 extension Dataset {
     /// The count of the last operation applied here: the position to go on from with
-    /// ``changes(since:)``.
+    /// ``changes(since:in:)``.
     public var syncCount: SyncCount {
         get throws(StoreError) { try knowledge().syncCount }
     }

@@ -6,10 +6,11 @@
 ///         save(changes.position)
 ///     }
 ///
-/// The consumer pulls: a slow one costs the records of one small piece, however much is written
-/// meanwhile, and holds no segment longer than until the next one is sealed or compacted. It then
-/// goes on from where it was, as long as the store can still tell what was deleted since; when it
-/// cannot, ``Iterator/next()`` throws `changesExpired`, and the dataset is to be read afresh.
+/// The consumer pulls: a slow one costs the records of one small piece and eight bytes for each
+/// of the dataset's changes in the logs, however much is written meanwhile, and holds no segment
+/// or log longer than until the next one is sealed or compacted. It then goes on from where it was,
+/// as long as the store can still tell what was deleted since; when it cannot, ``Iterator/next()``
+/// throws `changesExpired`, and the dataset is to be read afresh.
 public struct LiveChanges: AsyncSequence, Sendable {
     let dataset: Dataset
     let since: SyncCount

@@ -41,9 +41,9 @@ final class ChangePass: @unchecked Sendable {
             var records: [Record] = []
             var bytes = 0
             while records.count < Self.recordsMax, bytes < Self.bytesMax {
-                let dirtiness = dirtiness
+                let (dirtiness, now) = (dirtiness, steps!.moment.now)
                 let (record, isPaused) = try steps!.nextOrPause(skipsMax: Self.skipsMax) {
-                    Record($0, $1, dirtiness)
+                    Record($0, $1, dirtiness, now: now)
                 }
                 guard let record else {
                     if records.isEmpty, !isPaused { return .ended }

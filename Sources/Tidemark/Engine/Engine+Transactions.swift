@@ -160,7 +160,8 @@ extension Engine {
                 try now.view.withNewest(
                     of: key, in: dataset.id, sequenceMax: now.sequenceMax
                 ) { (entry, _) throws(StoreError) -> UInt64 in
-                    entry.map { $0.isLive(at: now.now) ? $0.syncCount : 0 } ?? 0
+                    // By the clock of the beginning, so that time alone changes nothing.
+                    entry.map { $0.isLive(at: reads.moment.now) ? $0.syncCount : 0 } ?? 0
                 }
             }
             guard found == count else { throw .transactionConflict(dataset.state.name) }

@@ -217,4 +217,13 @@ struct ChangeFeedTests {
         try fixture.store.deleteDataset("main")
         #expect(await code == .datasetNotFound)
     }
+
+    @Test("A record that has expired is told as deleted")
+    func expiredRecord() async throws {
+        let fixture = try StoreFixture()
+        try fixture.dataset.put("gone", for: "a", expiresAt: 1)
+        var iterator = fixture.dataset.liveChanges(since: 0).makeAsyncIterator()
+        let record = try await iterator.next()
+        #expect(record?.keyText == "a" && record?.isDeleted == true)
+    }
 }

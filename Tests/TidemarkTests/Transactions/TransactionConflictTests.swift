@@ -184,4 +184,26 @@ struct TransactionConflictTests {
         #expect(try dataset.replicate(batch).isEmpty)
         expectError(.transactionConflict) { try transaction.commit() }
     }
+
+    @Test("An expired record reads as missing, and that it has expired is no change")
+    func expired() throws {
+        for aftermath in Aftermath.allCases {
+            let fixture = try StoreFixture()
+            let dataset = fixture.dataset
+            try dataset.put("gone", for: "a", expiresAt: 1)
+            try dataset.put("there", for: "b")
+            let transaction = try fixture.store.beginTransaction()
+            #expect(try transaction.get("a", in: dataset) == nil)
+            #expect(try !transaction.contains("a", in: dataset))
+            try transaction.put("1", for: "result", in: dataset)
+            try settle(fixture.store, dataset, aftermath)
+            try transaction.commit()
+            let second = try fixture.store.beginTransaction()
+            #expect(try second.get("a", in: dataset) == nil)
+            try second.put("2", for: "result", in: dataset)
+            try dataset.put("again", for: "a")
+            try settle(fixture.store, dataset, aftermath)
+            expectError(.transactionConflict) { try second.commit() }
+        }
+    }
 }
