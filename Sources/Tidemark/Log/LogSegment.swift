@@ -176,12 +176,16 @@ final class LogSegment: @unchecked Sendable {
 
     /// Bytes of payload that may be stored now.
     var writablePayload: Int {
-        reserved - appended - BlockHeader.byteCount - Self.endByteCount
+        (reserved & ~(Self.alignment - 1)) - appended - BlockHeader.byteCount
+            - Self.endByteCount
     }
 
     /// Bytes that a block of operations may still take, its header not counted.
     var remainingPayload: Int {
-        capacity - appended - BlockHeader.byteCount - Self.endByteCount
+        // Rounded down, since a header that a crash or a hostile hand left may state anything, and
+        // a block is filled up to a multiple of the alignment.
+        (capacity & ~(Self.alignment - 1)) - appended - BlockHeader.byteCount
+            - Self.endByteCount
     }
 
     /// Begins an empty log.
