@@ -25,7 +25,7 @@ struct Exercise {
             let store = try Store.open(
                 at: BaseStore.directory, options: options, storage: MemoryStorage(files))
             try read(store, agrees: isClean && isSegmentAlone)
-            _ = try store.verify()
+            _ = try store.verify(threads: 1)
             try store.close()
         } catch {
             check(error, isClean: isClean)
@@ -41,7 +41,8 @@ struct Exercise {
     private func verify() -> Bool {
         do throws(StoreError) {
             let report = try Verifier.check(
-                storeAt: BaseStore.directory, storage: MemoryStorage(files), progress: nil)
+                storeAt: BaseStore.directory, storage: MemoryStorage(files), threads: 1,
+                progress: nil)
             return report.damages.isEmpty
         } catch {
             check(error, isClean: false)
@@ -116,7 +117,7 @@ struct Exercise {
             try dataset.delete(BaseStore.key(3))
         }
         try store.compact()
-        _ = try store.verify()
+        _ = try store.verify(threads: 1)
         _ = try store.deleteDataset("second")
         try store.close()
         let again = try Store.open(

@@ -50,6 +50,14 @@ final class MemoryStorage: Storage {
         }
     }
 
+    func link(_ source: String, to target: String) throws(StoreError) -> Bool {
+        state.withLock { state in
+            guard let inode = state.files[source] else { return false }
+            state.files[target] = inode
+            return true
+        }
+    }
+
     func remove(_ path: String) throws(StoreError) {
         state.withLock { state in state.files[path] = nil }
     }
