@@ -64,30 +64,34 @@ public final class Store: Sendable {
 
     /// Opens a dataset, creating it if there is none of that name.
     ///
+    /// O(1), and memory alone for one that is in use or was lately.
+    ///
     /// - Parameter name: 1...128 of the characters `a-z A-Z 0-9 _ . : -`.
-    /// - Throws: `invalidArgument`; `readOnly` if it would have to be created.
+    /// - Throws: `invalidArgument`; `readOnly` if it would have to be created; `corruption`,
+    ///   `inputOutput`.
     public func dataset(_ name: String) throws(StoreError) -> Dataset {
         Dataset(try engine.openDataset(name), in: self)
     }
 
     /// Opens a dataset; nil if there is none of that name.
-    /// - Throws: `invalidArgument` for a name that none can have.
+    /// - Throws: `invalidArgument` for a name that none can have; `corruption`, `inputOutput`.
     public func existingDataset(_ name: String) throws(StoreError) -> Dataset? {
         try DatasetName.check(name)
-        return try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            guard let state = engine.state(named: name), state.isVisible else { return nil }
-            return Dataset(state, in: self)
-        }
+        guard let state = try engine.existingState(named: name), state.isVisible else { return nil }
+        return Dataset(state, in: self)
     }
 
-    /// All datasets in the order of their names.
+    /// All datasets in the order of their names. O(n), and each takes memory as long as its handle
+    /// is held: where there are very many, ``datasetNames()`` serves better.
+    /// - Throws: `closed`, `corruption`, `inputOutput`.
     public func datasets() throws(StoreError) -> [Dataset] {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return engine.states.values.filter(\.isVisible).sorted { $0.name < $1.name }
-                .map { Dataset($0, in: self) }
-        }
+        try engine.visibleStates().map { Dataset($0, in: self) }
+    }
+
+    /// The names of all datasets, in their order. O(n).
+    /// - Throws: `closed`, `corruption`, `inputOutput`.
+    public func datasetNames() throws(StoreError) -> [String] {
+        try engine.datasetNames(where: .visible)
     }
 
     /// Deletes a dataset with all its records, at once and durably. One of the same name may be

@@ -125,8 +125,13 @@ public struct StoreChanges: AsyncSequence, Sendable {
                 names = mailbox.takeAll().reversed()
             }
             guard let name = names.popLast() else { return false }
-            let state = store.engine.monitor.withLock { store.engine.state(named: name) }
-            guard let state else { return true }
+            let known: DatasetState?
+            do {
+                known = try store.engine.existingState(named: name)
+            } catch let error where error.code == .closed {
+                return true
+            }
+            guard let state = known else { return true }
             let since = position.counts[name] ?? .zero
             pull = ChangePull(Dataset(state, in: store), since: since, in: range)
             return true
@@ -135,14 +140,17 @@ public struct StoreChanges: AsyncSequence, Sendable {
         /// Of those that have changed since the position, in reverse order.
         private func changedNames() throws(StoreError) -> [String] {
             let engine = store.engine
-            let names = engine.monitor.withLock {
-                engine.states.values.filter { state in
-                    let known = position.counts[state.name]
-                    guard state.isVisible else { return known != nil }
-                    return state.syncCount > known?.rawValue ?? 0
-                }.map(\.name)
+            var walk = try DatasetWalk(engine, .known)
+            var names: [String] = []
+            while let found = try walk.next() {
+                let state = try walk.state(of: found)
+                let known = position.counts[found.name]
+                let hasChanged = engine.monitor.withLock {
+                    state.isVisible ? state.syncCount > known?.rawValue ?? 0 : known != nil
+                }
+                if hasChanged { names.append(found.name) }
             }
-            return names.sorted(by: >)
+            return names.reversed()
         }
 
         private mutating func nextOfDataset() throws(StoreError) -> Step {

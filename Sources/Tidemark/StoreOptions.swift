@@ -45,6 +45,8 @@ public struct StoreOptions: Hashable, Sendable {
     /// Entries after which a run goes on in another segment: smaller in tests than anyone would
     /// want it.
     package var segmentEntriesMax = Limits.segmentEntriesMax
+    /// How many states of datasets stay in memory although nobody holds them. For tests.
+    package var keptDatasetStatesMax = DatasetCatalog.keptMaxDefault
 
     public init(
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,

@@ -39,11 +39,12 @@ final class TestReplica {
     }
 
     private static func open(_ name: String, _ directory: TemporaryDirectory) throws -> Store {
-        try Store.open(
-            at: "\(directory.path)/\(name)",
-            options: StoreOptions(
-                durability: .memory, author: name, segmentBytes: 1 << 20, blockCacheBytes: 1 << 20,
-                compactsAutomatically: false))
+        var options = StoreOptions(
+            durability: .memory, author: name, segmentBytes: 1 << 20, blockCacheBytes: 1 << 20,
+            compactsAutomatically: false)
+        // So that states are let go and read again wherever that is allowed.
+        options.keptDatasetStatesMax = 0
+        return try Store.open(at: "\(directory.path)/\(name)", options: options)
     }
 
     var responder: SyncResponder { SyncResponder(store: store) }

@@ -6,7 +6,9 @@ struct SegmentMerge {
     /// Whether there is nothing older than the sources in the store.
     let reachesOldest: Bool
     /// Asked once for each dataset, in rising order.
-    let retention: (DatasetID) -> Retention
+    let retention: (DatasetID) throws(StoreError) -> Retention
+    /// Asked once for each of the store's own records.
+    let isStoreRecordNeeded: (Entry) throws(StoreError) -> Bool
     /// What was dropped before and, as the work goes on, by it: goes into the last segment.
     var losses = SegmentLosses()
     /// Called now and then; true abandons the work.
@@ -31,7 +33,7 @@ struct SegmentMerge {
                 if let dataset { losses[dataset].formUnion(lost) }
                 lost = losses[entry.dataset]
                 dataset = entry.dataset
-                current = entry.dataset == 0 ? nil : retention(entry.dataset)
+                current = entry.dataset == 0 ? nil : try retention(entry.dataset)
                 kept = nil
             }
             let isSameKey =
@@ -39,8 +41,8 @@ struct SegmentMerge {
             if !isSameKey {
                 key.removeAll(keepingCapacity: true)
                 unsafe key.append(contentsOf: entry.key.buffer)
-                kept = KeyRetention(
-                    current ?? Self.ofStoreItself, reachesOldest: reachesOldest)
+                if entry.dataset == 0 { current = try retention(ofStoreRecord: entry) }
+                kept = current.map { KeyRetention($0, reachesOldest: reachesOldest) }
                 hasWritten = false
             }
             let tables = cursor.tables
@@ -53,15 +55,18 @@ struct SegmentMerge {
             try cursor.advance()
         }
         if let dataset { losses[dataset].formUnion(lost) }
-        losses.removeAll { !retention($0).isLive }
+        try losses.removeAll { (id) throws(StoreError) in try !retention(id).isLive }
         try output.note(losses)
         return true
     }
 
     /// The store's own records: the newest of each is the only one that means anything.
-    private static let ofStoreItself = Retention(
-        isLive: true, historyVersions: 0, agedBefore: .max,
-        dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
+    private func retention(ofStoreRecord entry: Entry) throws(StoreError) -> Retention {
+        Retention(
+            isLive: try isStoreRecordNeeded(entry), historyVersions: 0,
+            agedBefore: .max,
+            dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
+    }
 }
 
 /// Makes the segments of a run, one after the other as they fill.

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// What the engine keeps in memory of one dataset. Everything but `name` and `currentID` belongs
-/// to the store's writer lock.
+/// What the engine knows of one dataset while anybody needs it; ``DatasetCatalog`` says when it is
+/// in memory. Everything but `name` and `currentID` belongs to the store's writer lock.
 final class DatasetState: @unchecked Sendable {
     // Unchecked: see above.
     let name: String
@@ -35,8 +35,12 @@ final class DatasetState: @unchecked Sendable {
     /// the log nor what the dataset has seen of others changes.
     var origin: (log: UInt64, number: UInt32)?
 
-    /// Whether it is in the engine's list of what the active log has changed.
+    /// Whether it is in the catalog's list of what the active log has changed.
     var isTouched = false
+    /// Whether the active log gave its records their number.
+    var isNumberNew = false
+    /// Whether it was asked for since the catalog last looked for what to let go.
+    var wasUsed = false
 
     init(name: String) {
         self.name = name
@@ -54,8 +58,15 @@ final class DatasetState: @unchecked Sendable {
         return visibleID
     }
 
+    /// Whether nothing at all is known of the dataset.
+    var isBlank: Bool {
+        recordsID == 0 && syncCount == 0 && lifecycle == .unborn && vector.isEmpty
+            && outstanding.isEmpty && peers.isEmpty
+    }
+
     /// - Parameters:
-    ///   - lastSequence: of the last commit before the change.
+    ///   - lastSequence: of the last commit before the change; 0 if nobody can have read anything
+    ///     before it.
     ///   - time: not before the change, nor before anything written until then.
     func place(
         records newID: DatasetID, isVisible: Bool, lastSequence: UInt64, time: HybridTime
@@ -68,10 +79,11 @@ final class DatasetState: @unchecked Sendable {
             wipedTime = max(wipedTime, time.rawValue)
             expiresFrom = .max
         }
+        if recordsID != newID { isNumberNew = newID != 0 }
         recordsID = newID
         origin = nil
         if visibleID != newVisibleID {
-            formerIDs.append((visibleID, lastSequence))
+            if lastSequence > 0 { formerIDs.append((visibleID, lastSequence)) }
             currentID.store(newVisibleID, ordering: .releasing)
         }
     }
@@ -144,8 +156,7 @@ final class DatasetState: @unchecked Sendable {
     /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, varint
     /// expired through, varint time of the last wipe, varint 1 + time of the first expiry or 0,
     /// then the peers with their checkpoints in the order of their ids.
-    func encoded() -> [UInt8] {
-        var writer = ByteWriter()
+    func encode(into writer: inout ByteWriter) {
         writer.append(varint: UInt64(recordsID))
         writer.append(byte: isVisible ? 1 : 0)
         writer.append(lifecycle)
@@ -160,7 +171,13 @@ final class DatasetState: @unchecked Sendable {
             writer.append(peer)
             writer.append(checkpoint)
         }
-        return writer.bytes
+    }
+
+    /// Whether a dataset is visible by its encoded state, without decoding all of it.
+    static func isVisible(in bytes: ByteView) throws(Malformed) -> Bool {
+        var reader = ByteReader(bytes)
+        _ = try reader.varint()
+        return try reader.byte() == 1
     }
 
     convenience init(name: String, decoding bytes: ByteView) throws(Malformed) {

@@ -272,6 +272,7 @@ extension Engine {
         unsyncedLogs.append(old.log)
         sealQueue.append(sealJob(for: old, nextLog: log.number))
         active = next
+        catalog.begin(next.era)
         views.replace { ReadView(memtables: [next] + $0.memtables, runs: $0.runs) }
         monitor.broadcast()
     }

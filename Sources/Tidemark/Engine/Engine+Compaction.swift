@@ -57,7 +57,8 @@ extension Engine {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
             while !isClosed, failure == nil,
-                !sealQueue.isEmpty || isPreparing || isCompacting || isCompactionWanted
+                !sealQueue.isEmpty || isSealing || isPreparing || isCompacting
+                    || isCompactionWanted
             {
                 monitor.wait()
             }
@@ -76,7 +77,7 @@ extension Engine {
                 try checkWritable()
             }
             isCompacting = true
-            if let active, !active.isEmpty || !touched.isEmpty {
+            if let active, !active.isEmpty || catalog.hasTouched {
                 do {
                     try rotate(payloadBytes: 0)
                 } catch {
@@ -151,8 +152,8 @@ extension Engine {
         var merge = SegmentMerge(
             cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
             reachesOldest: runs.last === currentView.runs.last,
-            retention: { self.retention(of: $0) },
-            losses: losses, isCancelled: { self.monitor.withLock { self.isClosed } })
+            retention: retention(of:), isStoreRecordNeeded: isNeeded, losses: losses,
+            isCancelled: { self.monitor.withLock { self.isClosed } })
         return try merge.write(to: writer)
     }
 

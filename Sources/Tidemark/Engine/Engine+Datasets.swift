@@ -1,15 +1,15 @@
 extension Engine {
     /// The state of a dataset, creating the dataset if there is none.
     func openDataset(_ name: String) throws(StoreError) -> DatasetState {
+        if let known = try knownState(named: name), known.isVisible { return known }
         try DatasetName.check(name)
-        let result: (state: DatasetState, position: LogPosition)
+        let state = try state(named: name)
+        if state.isVisible { return state }
+        let position: LogPosition
         do {
             monitor.lock()
             defer { monitor.unlock() }
-            try checkOpen()
-            if let known = states[name], known.isVisible { return known }
-            let memtable = try room { lifecycleBytesMax(states[name]) }
-            let state = stateForSync(named: name)
+            let memtable = try room { lifecycleBytesMax(state) }
             if state.isVisible { return state }
             var lifecycle = state.lifecycle
             lifecycle.isDeleted = false
@@ -18,10 +18,10 @@ extension Engine {
             let id = state.recordsID != 0 ? state.recordsID : takeDatasetID()
             change(state, to: lifecycle, id: id, isVisible: true, &block)
             publish(block, in: memtable)
-            result = (state, LogPosition(log: memtable.log.number, offset: memtable.log.appended))
+            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
         }
-        try makeDurable(result.position, nil)
-        return result.state
+        try makeDurable(position, nil)
+        return state
     }
 
     /// Deletes a dataset; its records are gone for readers at once and from the disk at the next
@@ -29,12 +29,13 @@ extension Engine {
     /// be dropped from then on. False if there was none.
     func deleteDataset(_ name: String) throws(StoreError) -> Bool {
         try DatasetName.check(name)
+        let known = try existingState(named: name)
         let retired: DatasetID
         do {
             monitor.lock()
             defer { monitor.unlock() }
             try checkOpen()
-            guard let state = states[name], state.isVisible else {
+            guard let state = known, state.isVisible else {
                 try checkWritable()
                 return false
             }
@@ -106,18 +107,17 @@ extension Engine {
         item.append(byte: isVisible ? 1 : 0)
         item.append(lifecycle)
         block.append(bytes: item.bytes)
-        if state.recordsID != 0, state.recordsID != id {
-            statesByID[state.recordsID] = nil
-            undurableIDs.insert(state.recordsID)
-        }
+        let formerID = state.recordsID
+        if formerID != 0, formerID != id { undurableIDs.insert(formerID) }
         state.lifecycle = lifecycle
         // A stamp that is made after this one was seen must be later, on whichever clock.
         clock.see(lifecycle.time)
         // The commit's own entries come after this one in the sequence.
         state.place(records: id, isVisible: isVisible, lastSequence: sequence, time: clock.last)
         if id == 0 { state.forgetUnfinishedExchanges() }
+        catalog.renumber(state, from: formerID)
+        catalog.keepForSnapshots(state)
         sequence += 1
-        remember(state)
         touch(state)
     }
 
@@ -131,10 +131,9 @@ extension Engine {
         lifecycle.replica = replicaID
     }
 
-    func lifecycleBytesMax(_ state: DatasetState?) -> Int {
+    func lifecycleBytesMax(_ state: DatasetState) -> Int {
         let dots =
-            (state?.lifecycle.wiped.count ?? 0) + (state?.vector.count ?? 0)
-            + (state?.outstanding.count ?? 0)
+            state.lifecycle.wiped.count + state.vector.count + state.outstanding.count
         return 256 + Limits.datasetNameBytesMax + 32 * dots
     }
 }

@@ -32,9 +32,29 @@ extension Engine {
         if options.compactsAutomatically { monitor.broadcast() }
     }
 
-    /// Learns when the first record expires. Under `monitor`, or while opening. O(datasets).
+    /// Opening reads no states, so the first sweep finds out when the first record expires.
     func lookForExpiry() {
-        expiresFrom = states.values.reduce(.max) { min($0, $1.expiresFrom) }
+        if !currentView.runs.isEmpty { expiresFrom = 0 }
+    }
+
+    /// Learns when the first record expires that has not yet, and which datasets have some that
+    /// have. Takes `monitor`. O(datasets).
+    private func datasetsDue() throws(StoreError) -> [String] {
+        let now = monitor.withLock {
+            // What is noted from now on counts beside what is found.
+            expiresFrom = .max
+            return storage.wallClockMilliseconds()
+        }
+        var walk = try DatasetWalk(self, .known)
+        var due: [String] = []
+        while let found = try walk.next() {
+            let state = try walk.state(of: found)
+            monitor.withLock {
+                if state.expiresFrom <= now { due.append(found.name) }
+                expiresFrom = min(expiresFrom, state.expiresFrom)
+            }
+        }
+        return due
     }
 
     // MARK: - In the background
@@ -103,13 +123,12 @@ extension Engine {
 
     /// Returns how many records were deleted. By one thread at a time.
     private func sweepAll() throws(StoreError) -> Int {
-        let due = monitor.withLock {
-            let now = storage.wallClockMilliseconds()
-            return states.values.filter { $0.expiresFrom <= now }.sorted { $0.name < $1.name }
-        }
         var count = 0
-        for state in due { count += try sweep(state) }
-        monitor.withLock { lookForExpiry() }
+        let due = try datasetsDue()
+        for name in due {
+            if let state = try existingState(named: name) { count += try sweep(state) }
+        }
+        if !due.isEmpty { _ = try datasetsDue() }
         return count
     }
 

@@ -111,7 +111,6 @@ extension Engine {
             rest = rest.dropFirst(run.count)
         }
         engine.views.replace { _ in ReadView(memtables: [], runs: runs) }
-        try engine.loadStates()
         try engine.recoverLogs()
         return engine
     }
@@ -123,36 +122,9 @@ extension Engine {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Reads the newest state of each dataset from the store's own records.
-    private func loadStates() throws(StoreError) {
-        var cursor = try MergeCursor(currentView, order: .forward)
-        try cursor.seek(EntryPosition(before: .empty, in: 0))
-        var previous: [UInt8] = []
-        while let entry = cursor.entry, entry.dataset == 0 {
-            let key = entry.key.array
-            if key != previous {
-                previous = key
-                do {
-                    let name = String(decoding: key, as: UTF8.self)
-                    remember(try DatasetState(name: name, decoding: entry.value))
-                } catch {
-                    throw error.error(in: path, at: nil)
-                }
-            }
-            try cursor.advance()
-        }
-    }
-
-    func remember(_ state: DatasetState) {
-        states[state.name] = state
-        if state.recordsID != 0 {
-            statesByID[state.recordsID] = state
-            nextDataset = max(nextDataset, state.recordsID &+ 1)
-        }
-    }
-
     func makeActive(_ memtable: Memtable) {
         active = memtable
+        catalog.begin(memtable.era)
         views.replace { ReadView(memtables: [memtable] + $0.memtables, runs: $0.runs) }
     }
 

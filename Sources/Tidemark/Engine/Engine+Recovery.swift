@@ -125,11 +125,7 @@ extension Engine {
         var scanner = LogScanner(log.bytes, segment: log.number)
         var memo = ReplayMemo()
         while let (offset, payload) = scanner.next() {
-            do {
-                try replay(payload, into: memtable, &memo)
-            } catch {
-                throw error.error(in: log.path, at: UInt64(offset))
-            }
+            try replay(payload, at: offset, into: memtable, &memo)
         }
         memo.end()
         guard !scanner.isEnded else {
@@ -159,27 +155,32 @@ extension Engine {
     }
 
     private func replay(
-        _ payload: ByteView, into memtable: Memtable, _ memo: inout ReplayMemo
-    ) throws(Malformed) {
-        var reader = LogItemReader(payload, of: memtable.log)
-        while let item = try reader.next(originCount: memtable.tables.originCount) {
+        _ payload: ByteView, at offset: Int, into memtable: Memtable, _ memo: inout ReplayMemo
+    ) throws(StoreError) {
+        let log = memtable.log
+        var reader = LogItemReader(payload, of: log)
+        while let item = try reader.next(
+            originCount: memtable.tables.originCount, at: offset, of: log)
+        {
             switch item {
             case .replica, .vector, .author, .origin:
-                try memtable.tables.define(item)
+                try log.decoding(at: offset) { () throws(Malformed) in
+                    try memtable.tables.define(item)
+                }
             case .dataset(let id, let isVisible, let name, let lifecycle):
-                replay(dataset: id, isVisible, name, lifecycle)
+                try replay(dataset: id, isVisible, name, lifecycle)
             case .checkpoint(let name, let peer, let checkpoint):
-                let state = stateForSync(named: name)
+                let state = try state(named: name)
                 state.peers[peer] = checkpoint
                 touch(state)
             case .seen(let name, let vector):
-                let state = stateForSync(named: name)
+                let state = try state(named: name)
                 state.see(vector)
                 touch(state)
             case .renamed(let id):
                 takeReplicaID(id)
             case .entry(let entry, let start):
-                unsafe replay(entry, at: start, into: memtable, &memo)
+                try unsafe replay(entry, at: start, into: memtable, &memo)
                 continue
             }
             // Whatever it was, it may have changed what the next entry means.
@@ -190,28 +191,29 @@ extension Engine {
 
     private func replay(
         dataset id: DatasetID, _ isVisible: Bool, _ name: String, _ lifecycle: DatasetLifecycle
-    ) {
-        let state = stateForSync(named: name)
-        statesByID[state.recordsID] = nil
+    ) throws(StoreError) {
+        let state = try state(named: name)
+        let formerID = state.recordsID
         clock.see(lifecycle.time)
         state.place(records: id, isVisible: isVisible, lastSequence: 0, time: clock.last)
         if id == 0 { state.forgetUnfinishedExchanges() }
         state.lifecycle = lifecycle
-        remember(state)
+        catalog.renumber(state, from: formerID)
+        nextDataset = max(nextDataset, id &+ 1)
         touch(state)
     }
 
     private func replay(
         _ entry: Entry, at start: UnsafeRawPointer, into memtable: Memtable,
         _ memo: inout ReplayMemo
-    ) {
+    ) throws(StoreError) {
         sequence += 1
         unsafe memtable.insert(entry, at: start, sequence: sequence)
         let stamp = entry.stamp
         if memo.dataset != entry.dataset || memo.origin != stamp.origin {
             memo.end()
             // Entries of a dataset that was deleted later still lie in the log; they lead nowhere.
-            let state = statesByID[entry.dataset]
+            let state = try stateForReplay(numbered: entry.dataset)
             let version = memtable.tables.version(of: entry)
             memo = ReplayMemo(
                 dataset: entry.dataset, origin: stamp.origin, state: state,
@@ -244,7 +246,7 @@ extension Engine {
             manifest.formerReplicaIDs.append(replicaID)
         }
         replicaID = id
-        for state in states.values { state.origin = nil }
+        for state in catalog.all { state.origin = nil }
     }
 }
 

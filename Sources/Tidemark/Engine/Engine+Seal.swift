@@ -10,7 +10,7 @@ struct NewRun {
 struct SealJob {
     let memtable: Memtable
     /// The state of each dataset that changed in the log, as of the log's end.
-    let states: [(name: String, bytes: [UInt8])]
+    let states: ChangedStates
     /// The store's own state as of the log's end, for the manifest.
     let replicaID: ReplicaID
     let formerReplicaIDs: [ReplicaID]
@@ -24,7 +24,7 @@ extension Engine {
     /// Under `monitor`, at the end of a log.
     func sealJob(for memtable: Memtable, nextLog: UInt64) -> SealJob {
         SealJob(
-            memtable: memtable, states: takeTouched().map { ($0.name, $0.encoded()) },
+            memtable: memtable, states: ChangedStates(catalog.takeTouched()),
             replicaID: replicaID, formerReplicaIDs: manifest.formerReplicaIDs,
             clock: clock.last, nextDataset: nextDataset, nextLog: nextLog)
     }
@@ -43,11 +43,14 @@ extension Engine {
         monitor.lock()
         defer { monitor.unlock() }
         while true {
-            if failure == nil, let job = sealQueue.first {
+            if failure == nil, !sealQueue.isEmpty {
+                isSealing = true
                 monitor.unlock()
-                let result = Result { () throws(StoreError) in try self.seal(job) }
+                let result = Result { () throws(StoreError) in try self.sealOldest() }
                 views.reclaim()
+                letGoOfStates()
                 monitor.lock()
+                isSealing = false
                 if case .failure(let error) = result { stopWriting(error) }
                 monitor.broadcast()
             } else if isClosed {
@@ -95,16 +98,22 @@ extension Engine {
         return log
     }
 
+    /// A function of its own, so that nothing of the job is held any more when it returns.
+    private func sealOldest() throws(StoreError) {
+        guard let job = monitor.withLock({ sealQueue.first }) else { return }
+        try seal(job)
+    }
+
     /// Writes the memtable as a sealed run, makes it part of the store and gives up its log.
     private func seal(_ job: SealJob) throws(StoreError) {
         let writer = runWriter()
-        try addStates(of: job, to: writer)
+        try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
             cursor: MergeCursor(
                 memtables: [MemtableCursor(job.memtable, isWhole: true)], runs: [],
                 order: .forward),
-            reachesOldest: currentView.runs.isEmpty, retention: { self.retention(of: $0) },
-            isCancelled: { false })
+            reachesOldest: currentView.runs.isEmpty, retention: retention(of:),
+            isStoreRecordNeeded: isNeeded, isCancelled: { false })
         _ = try merge.write(to: writer)
         let run = try finish(writer)
         try install(run, sealing: job)
@@ -140,20 +149,6 @@ extension Engine {
         return NewRun(run: SegmentRun(segments), entries: entries)
     }
 
-    /// The store's own records come first in the order of entries.
-    private func addStates(
-        of job: SealJob, to writer: SegmentRunWriter
-    ) throws(StoreError) {
-        for (name, bytes) in job.states {
-            try Array(name.utf8).withBytes { (key) throws(StoreError) in
-                try bytes.withBytes { (value) throws(StoreError) in
-                    try writer.segment().add(
-                        storeRecord: key, value: value, log: job.memtable.log.number)
-                }
-            }
-        }
-    }
-
     private func install(_ new: NewRun, sealing job: SealJob) throws(StoreError) {
         try updateManifest { manifest in
             manifest.segments.insert(contentsOf: new.entries, at: 0)
@@ -169,6 +164,7 @@ extension Engine {
                     runs: [new.run] + view.runs)
             }
             sealQueue.removeFirst()
+            catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true
             monitor.broadcast()
@@ -198,10 +194,9 @@ extension Engine {
     }
 
     /// What of a dataset is still needed. Takes `monitor`.
-    func retention(of dataset: DatasetID) -> Retention {
+    func retention(of dataset: DatasetID) throws(StoreError) -> Retention {
         let agedBefore = agedBefore
-        return monitor.withLock {
-            let state = statesByID[dataset]
+        return try withState(numbered: dataset) { state in
             let own = ownIDs
             let isSolitary =
                 state.map { state in

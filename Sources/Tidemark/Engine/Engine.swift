@@ -29,12 +29,9 @@ final class Engine: @unchecked Sendable {
     let refusesReaders = Atomic<Bool>(false)
 
     // All of the following under `monitor`.
-    var states: [String: DatasetState] = [:]
-    var statesByID: [DatasetID: DatasetState] = [:]
+    var catalog: DatasetCatalog
     /// Ids given up by a deletion that may not be durable yet: their records must stay until then.
     var undurableIDs: Set<DatasetID> = []
-    /// Datasets whose state changed since the active log began, each once.
-    private(set) var touched: [DatasetState] = []
     var manifest: Manifest
     var replicaID: ReplicaID
     var clock: HybridClock
@@ -45,6 +42,8 @@ final class Engine: @unchecked Sendable {
     var sealQueue: [SealJob] = []
     var preparedLog: LogSegment?
     var isPreparing = false
+    /// A log is being sealed, or what it held in memory is being let go.
+    var isSealing = false
     var isCompacting = false
     var isCompactionWanted = false
     /// No record of any dataset expires before this, in milliseconds since 1970.
@@ -76,6 +75,7 @@ final class Engine: @unchecked Sendable {
         nextDataset = manifest.nextDataset
         clock = HybridClock(last: HybridTime(rawValue: manifest.clock))
         views = ViewGate(ReadView(memtables: [], runs: []))
+        catalog = DatasetCatalog(keptMax: options.keptDatasetStatesMax)
     }
 
     var currentView: ReadView { views.current }
@@ -84,16 +84,7 @@ final class Engine: @unchecked Sendable {
     @inline(__always)
     func touch(_ state: DatasetState) {
         guard !state.isTouched else { return }
-        state.isTouched = true
-        touched.append(state)
-    }
-
-    /// The datasets that changed since the active log began, which another one follows now, in the
-    /// order of their names. Under `monitor`.
-    func takeTouched() -> [DatasetState] {
-        defer { touched.removeAll(keepingCapacity: true) }
-        for state in touched { state.isTouched = false }
-        return touched.sorted { $0.name < $1.name }
+        catalog.touch(state)
     }
 
     /// Own ids, the present one first. Under `monitor`.
@@ -127,17 +118,6 @@ final class Engine: @unchecked Sendable {
     func stopWriting(_ error: StoreError) {
         if failure == nil { failure = error }
         monitor.broadcast()
-    }
-
-    /// Under `monitor`.
-    func state(named name: String) -> DatasetState? { states[name] }
-
-    /// Under `monitor`.
-    func stateForSync(named name: String) -> DatasetState {
-        if let known = states[name] { return known }
-        let state = DatasetState(name: name)
-        states[name] = state
-        return state
     }
 }
 

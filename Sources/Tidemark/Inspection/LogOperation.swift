@@ -60,13 +60,7 @@ extension Store {
     public func operations(
         in dataset: String? = nil
     ) throws(StoreError) -> OperationCursor {
-        let (moment, names) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence),
-                engine.statesByID.mapValues(\.name)
-            )
-        }
-        return try OperationCursor(moment.view, names: names, dataset: dataset)
+        let view = try engine.moment().view
+        return try OperationCursor(view, of: engine, dataset: dataset)
     }
 }

@@ -6,7 +6,9 @@ public final class OperationCursor {
     }
 
     private var sources: ArraySlice<Source>
-    private let names: [DatasetID: String]
+    private let engine: Engine
+    /// The name that was asked for last: mostly the next operation is of the same dataset.
+    private var known: (id: DatasetID, name: String) = (0, "")
     private let dataset: String?
     /// Of the current source, read ahead block by block.
     private var ready: ArraySlice<LogOperation> = []
@@ -16,7 +18,7 @@ public final class OperationCursor {
     private var log: Memtable?
 
     init(
-        _ view: ReadView, names: [DatasetID: String], dataset: String?
+        _ view: ReadView, of engine: Engine, dataset: String?
     ) throws(StoreError) {
         var sealed: [Source] = []
         for segment in view.segments.reversed() {
@@ -24,7 +26,7 @@ public final class OperationCursor {
         }
         let logs = view.memtables.reversed().map { Source.log($0) }
         sources = (sealed + logs)[...]
-        self.names = names
+        self.engine = engine
         self.dataset = dataset
     }
 
@@ -68,7 +70,7 @@ public final class OperationCursor {
         for change in try parts.changes(parts.changeRow(row)) {
             try parts.withEntry(of: change) { (entry) throws(StoreError) in
                 operations.append(
-                    operation(
+                    try operation(
                         entry, parts.tables, file: FileName.sealed(segment.number),
                         offset: parts.directory.offset(of: change.place.block)))
             }
@@ -78,11 +80,15 @@ public final class OperationCursor {
 
     private func operation(
         _ entry: Entry, _ tables: VersionTables, file: String, offset: UInt64
-    ) -> LogOperation {
-        LogOperation(
+    ) throws(StoreError) -> LogOperation {
+        if known.id != entry.dataset {
+            let name = try engine.withState(numbered: entry.dataset) { $0?.name }
+            known = (entry.dataset, name ?? "(deleted dataset \(entry.dataset))")
+        }
+        return LogOperation(
             kind: entry.kind == .put ? .put : .delete, segment: file, offset: offset,
-            dataset: names[entry.dataset] ?? "(deleted dataset \(entry.dataset))",
-            key: entry.key.array, syncCount: SyncCount(rawValue: entry.syncCount),
+            dataset: known.name, key: entry.key.array,
+            syncCount: SyncCount(rawValue: entry.syncCount),
             version: tables.version(of: entry), valueBytes: entry.value.count)
     }
 
@@ -91,27 +97,25 @@ public final class OperationCursor {
     ) throws(StoreError) -> [LogOperation] {
         var operations: [LogOperation] = []
         var reader = LogItemReader(payload, of: memtable.log)
-        do {
-            while let item = try reader.next(originCount: memtable.tables.originCount) {
-                if let operation = operation(item, at: UInt64(offset), in: memtable) {
-                    operations.append(operation)
-                }
+        while let item = try reader.next(
+            originCount: memtable.tables.originCount, at: offset, of: memtable.log)
+        {
+            if let operation = try operation(item, at: UInt64(offset), in: memtable) {
+                operations.append(operation)
             }
-        } catch {
-            throw error.error(in: memtable.log.path, at: UInt64(offset))
         }
         return operations
     }
 
     private func operation(
         _ item: LogItem, at offset: UInt64, in memtable: Memtable
-    ) -> LogOperation? {
+    ) throws(StoreError) -> LogOperation? {
         let file = FileName.log(memtable.log.number)
         switch item {
         case .replica, .vector, .author, .origin:
             return nil
         case .entry(let entry, _):
-            return operation(entry, memtable.tables, file: file, offset: offset)
+            return try operation(entry, memtable.tables, file: file, offset: offset)
         case .dataset(_, let isVisible, let name, let lifecycle):
             return LogOperation(
                 kind: isVisible ? .datasetCreated : .datasetDeleted, segment: file,

@@ -51,7 +51,6 @@ extension Store {
     /// - Throws: `corruption`, `inputOutput`, `closed`.
     public func usage() throws(StoreError) -> StoreUsage {
         let image = try engine.image()
-        let names = engine.monitor.withLock { engine.statesByID.mapValues(\.name) }
         var sums: [String?: StoreUsage.Dataset] = [:]
         var segments = image.logs.reversed().map { log, byteCount in
             StoreUsage.Segment(
@@ -61,7 +60,7 @@ extension Store {
                 datasets: [])
         }
         for segment in image.view.segments {
-            let datasets = try Self.datasets(of: segment, names)
+            let datasets = try datasets(of: segment)
             for dataset in datasets { sums[dataset.name, default: .init(dataset.name)] += dataset }
             segments.append(
                 StoreUsage.Segment(
@@ -84,12 +83,12 @@ extension Store {
     }
 
     /// The store's own records are not among them.
-    private static func datasets(
-        of segment: SealedSegment, _ names: [DatasetID: String]
+    private func datasets(
+        of segment: SealedSegment
     ) throws(StoreError) -> [StoreUsage.Dataset] {
         var rows: [String?: StoreUsage.Dataset] = [:]
         for row in try segment.parts().datasets().rows where row.dataset != 0 {
-            let name = names[row.dataset]
+            let name = try engine.withState(numbered: row.dataset) { $0?.name }
             var dataset = StoreUsage.Dataset(name)
             dataset.entryCount = Int(clamping: row.entryCount)
             dataset.tombstoneCount = Int(clamping: row.tombstoneCount)

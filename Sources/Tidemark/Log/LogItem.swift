@@ -104,6 +104,15 @@ struct LogItemReader {
         }
     }
 
+    /// The same, for a block of which it is known where it lies.
+    mutating func next(
+        originCount: Int, at offset: Int, of log: LogSegment
+    ) throws(StoreError) -> LogItem? {
+        try log.decoding(at: offset) { () throws(Malformed) in
+            try next(originCount: originCount)
+        }
+    }
+
     private mutating func entry(originCount: Int) throws(Malformed) -> LogItem {
         let start = unsafe payload.base + reader.offset
         let (entry, end) = unsafe try EntryLayout.checkedEntry(
@@ -116,6 +125,20 @@ struct LogItemReader {
             stamp.syncCount <= Limits.countMax
         else { throw Malformed("an operation has an impossible field") }
         return unsafe .entry(entry, at: start)
+    }
+}
+
+extension LogSegment {
+    /// Takes something apart, and says where it lay if it is malformed.
+    @inline(__always)
+    func decoding<Result>(
+        at offset: Int, _ body: () throws(Malformed) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(Malformed) {
+            return try body()
+        } catch {
+            throw error.error(in: path, at: UInt64(offset))
+        }
     }
 }
 

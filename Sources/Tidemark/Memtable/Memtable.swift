@@ -17,6 +17,8 @@ final class Memtable: @unchecked Sendable {
     let tables = VersionTables()
     /// The sequence before the first entry's.
     let sequenceBase: UInt64
+    /// Held by every view of the time in which the log was the active one.
+    let era = Era()
     private let keys = KeyTable()
     private let nodes: NodeStore
     private let order = SortedRuns()

@@ -26,7 +26,7 @@ final class SalvageWriter {
                 number: nextNumber, path: "\(destination)/\(FileName.sealed(nextNumber))",
                 tag: tag, options: StoreOptions(), storage: storage)
         }
-        try add(finished, to: writer)
+        try add(finished, timeMax: states.timeMax, to: writer)
         try addEntries(states, id, to: writer)
         try writer.finish()
         try storage.syncDirectory(destination)
@@ -80,23 +80,18 @@ final class SalvageWriter {
 
     /// The store's own records come first. What log they say they are from only has to be less
     /// than the number of any log to come.
+    /// - Parameter timeMax: the greatest time in anything that was found.
     private func add(
-        _ states: [DatasetState], to writer: SegmentRunWriter
+        _ states: [DatasetState], timeMax: UInt64, to writer: SegmentRunWriter
     ) throws(StoreError) {
-        for state in states {
-            try Array(state.name.utf8).withBytes { (key) throws(StoreError) in
-                try state.encoded().withBytes { (value) throws(StoreError) in
-                    try writer.segment().add(storeRecord: key, value: value, log: 1)
-                }
-            }
-        }
+        for state in states { state.isNumberNew = state.recordsID != 0 }
+        try ChangedStates(states).write(to: writer, log: 1)
         var losses = SegmentLosses()
         for segment in salvage.segments { losses.formUnion(segment.historyLosses) }
         for state in states where state.recordsID != 0 {
             // What is missing is not known version by version: of the time before the repair
             // nothing can be told for sure.
-            losses[state.recordsID].noteDropped(
-                supersededAt: state.syncCount, time: state.lifecycle.time.rawValue)
+            losses[state.recordsID].noteDropped(supersededAt: state.syncCount, time: timeMax)
         }
         try writer.note(losses)
     }

@@ -48,6 +48,12 @@ struct SalvagedStates {
         for segment in salvage.segments {
             let cursor = SalvagedSegmentCursor(segment)
             while let entry = cursor.entry, entry.dataset == 0 {
+                if let number = StoreRecords.number(inKey: entry.key) {
+                    // The states say the same of those that count.
+                    named.insert(number)
+                    cursor.advance()
+                    continue
+                }
                 let name = String(decoding: entry.key.array, as: UTF8.self)
                 do {
                     let state = try DatasetState(name: name, decoding: entry.value)

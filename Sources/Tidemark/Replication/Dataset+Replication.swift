@@ -113,19 +113,13 @@ extension Store {
         _ name: String, creating: Bool
     ) throws(StoreError) -> Dataset? {
         try DatasetName.check(name)
-        return try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            let state = creating ? engine.stateForSync(named: name) : engine.state(named: name)
-            return state.map { Dataset($0, in: self) }
-        }
+        if creating { return Dataset(try engine.state(named: name), in: self) }
+        return try engine.existingState(named: name).map { Dataset($0, in: self) }
     }
 
     /// Names of all datasets of which anything is known, deleted ones included, sorted.
     package func datasetNamesForSync() throws(StoreError) -> [String] {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return engine.states.keys.sorted()
-        }
+        try engine.datasetNames(where: .known)
     }
 
     /// Ids under which this store wrote before its present one.

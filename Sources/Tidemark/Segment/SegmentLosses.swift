@@ -38,8 +38,10 @@ struct SegmentLosses {
     }
 
     /// Forgets datasets that are gone themselves.
-    mutating func removeAll(where isGone: (DatasetID) -> Bool) {
-        rows = rows.filter { !isGone($0.key) }
+    mutating func removeAll(
+        where isGone: (DatasetID) throws(StoreError) -> Bool
+    ) throws(StoreError) {
+        for id in rows.keys where try isGone(id) { rows[id] = nil }
     }
 
     /// The number of datasets, then four varints each: dataset, then the fields of its loss.

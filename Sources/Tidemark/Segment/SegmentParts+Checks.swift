@@ -147,6 +147,10 @@ extension SegmentParts {
         for slot in 0..<view.count {
             guard let entry = view.entry(at: slot), entry.dataset == 0 else { return }
             do throws(Malformed) {
+                guard StoreRecords.number(inKey: entry.key) == nil else {
+                    _ = try StoreRecords.name(entry.value)
+                    continue
+                }
                 let name = String(decoding: entry.key.array, as: UTF8.self)
                 _ = try DatasetState(name: name, decoding: entry.value)
             } catch {

@@ -47,10 +47,16 @@ package struct OperationGenerator: Sendable {
     package var durabilities: [Durability] = [.memory, .process]
     private var random: SeededGenerator
 
-    package init(_ seed: Seed, weights: Weights = Weights(), ordinaryKeyCount: Int = 150) {
+    /// - Parameter moreDatasetCount: how many datasets there are beside four with unusual names.
+    package init(
+        _ seed: Seed, weights: Weights = Weights(), ordinaryKeyCount: Int = 150,
+        moreDatasetCount: Int = 0
+    ) {
         var random = SeededGenerator(seed)
         keys = Self.nastyKeys + Self.ordinaryKeys(ordinaryKeyCount, &random)
-        datasetNames = ["a", "A", "b.c:d_e-f", String(repeating: "n", count: 128)]
+        datasetNames =
+            ["a", "A", "b.c:d_e-f", String(repeating: "n", count: 128)]
+            + (0..<moreDatasetCount).map { "more-\($0)" }
         self.weights = weights
         self.random = random
     }

@@ -15,6 +15,8 @@ struct PowerLossTests {
         let operationCount: Int
         /// See `SimulatedStorage.writebackOneIn`.
         let writebackOneIn: Int
+        /// Beside four; if there are more, their states are let go as soon as can be.
+        var moreDatasetCount = 0
     }
 
     static let plans = [
@@ -27,6 +29,9 @@ struct PowerLossTests {
         Plan(
             description: "mixed", durabilities: [.memory, .process, .process, .disk],
             operationCount: 100, writebackOneIn: 8),
+        Plan(
+            description: "many datasets", durabilities: [.process, .disk], operationCount: 120,
+            writebackOneIn: 6, moreDatasetCount: 20),
     ]
 
     @Test("A prefix of the writes is left, with all that was promised", arguments: plans)
@@ -93,8 +98,10 @@ private final class PowerLossRun: Sendable {
     init(_ plan: PowerLossTests.Plan, _ seed: Seed) {
         var random = SeededGenerator(seed)
         self.plan = plan
-        options = StoreOptions(
+        var options = StoreOptions(
             durability: plan.durabilities[0], segmentBytes: 1 << 20, compactsAutomatically: false)
+        if plan.moreDatasetCount > 0 { options.keptDatasetStatesMax = 0 }
+        self.options = options
         storage = SimulatedStorage(seed: Seed(random.next()))
         storage.writebackOneIn = plan.writebackOneIn
         generatorSeed = Seed(random.next())
@@ -113,7 +120,8 @@ private final class PowerLossRun: Sendable {
         defer { storage.observe(nil) }
         let store = try openSimulated(storage, options)
         state.withLock { $0.replica = store.replicaID }
-        var generator = simulatedGenerator(generatorSeed, plan.durabilities)
+        var generator = simulatedGenerator(
+            generatorSeed, plan.durabilities, moreDatasetCount: plan.moreDatasetCount)
         for number in 1...plan.operationCount {
             let present = state.withLock { $0.workload.present }
             let operation = generator.next(present)

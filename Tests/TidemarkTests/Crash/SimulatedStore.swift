@@ -143,8 +143,16 @@ extension StoreOperation {
 }
 
 /// A generator for tests on simulated disks: small values, few keys, only changes.
-func simulatedGenerator(_ seed: Seed, _ durabilities: [Durability]) -> OperationGenerator {
-    var generator = OperationGenerator(seed, weights: .changesOnly, ordinaryKeyCount: 30)
+func simulatedGenerator(
+    _ seed: Seed, _ durabilities: [Durability], moreDatasetCount: Int = 0
+) -> OperationGenerator {
+    var weights = OperationGenerator.Weights.changesOnly
+    if moreDatasetCount > 0 {
+        weights.datasetLifecycle = 200
+        weights.compact = 40
+    }
+    var generator = OperationGenerator(
+        seed, weights: weights, ordinaryKeyCount: 30, moreDatasetCount: moreDatasetCount)
     generator.durabilities = durabilities
     generator.valueBytesMax = 3_000
     return generator

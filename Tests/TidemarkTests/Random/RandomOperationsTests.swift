@@ -9,6 +9,8 @@ struct RandomOperationsTests {
     struct Make: Sendable, CustomStringConvertible {
         let description: String
         let options: StoreOptions
+        var moreDatasetCount = 0
+        var weights = OperationGenerator.Weights()
     }
 
     static let operationsPerMake = 25_000
@@ -26,12 +28,20 @@ struct RandomOperationsTests {
         var divided = quickOptions()
         divided.segmentEntriesMax = 5
         divided.historyVersions = 2
+        var forgetful = quickOptions()
+        forgetful.keptDatasetStatesMax = 2
+        var lively = OperationGenerator.Weights()
+        lively.datasetLifecycle = 60
+        lively.compact = 8
         return [
             Make(description: "compacted by hand", options: plain),
             Make(description: "compacted automatically", options: automatic),
             Make(description: "with history", options: historic),
             Make(description: "without cache", options: uncached),
             Make(description: "runs of many segments", options: divided),
+            Make(
+                description: "many datasets, their states soon let go", options: forgetful,
+                moreDatasetCount: 60, weights: lively),
         ]
     }()
 
@@ -40,7 +50,9 @@ struct RandomOperationsTests {
         withSeed(for: "againstModel(\(make))") { seed in
             let directory = try TemporaryDirectory()
             var random = SeededGenerator(seed)
-            var generator = OperationGenerator(Seed(random.next()))
+            var generator = OperationGenerator(
+                Seed(random.next()), weights: make.weights,
+                moreDatasetCount: make.moreDatasetCount)
             let exerciser = try StoreExerciser(seed: Seed(random.next())) {
                 try Store.open(at: directory["store"], options: make.options)
             }

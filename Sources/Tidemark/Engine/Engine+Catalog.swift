@@ -1,0 +1,263 @@
+internal import Synchronization
+
+// How states come into memory: looked up under the lock, read from the sealed segments without it,
+// and added under it unless a log was sealed meanwhile (``DatasetCatalog``, invariant 4). So nobody
+// waits for a disk while holding the lock.
+
+extension Engine {
+    /// The store's own records, as of now.
+    var records: StoreRecords { StoreRecords(currentView, of: path) }
+
+    /// The state if it is in memory. O(1). Takes `monitor`, like all below.
+    func knownState(named name: String) throws(StoreError) -> DatasetState? {
+        monitor.lock()
+        defer { monitor.unlock() }
+        try checkOpen()
+        return catalog.state(named: name)
+    }
+
+    /// The state of a dataset of which anything is known; nil if there is none. O(1).
+    func existingState(named name: String) throws(StoreError) -> DatasetState? {
+        try findState(named: name) { nil }
+    }
+
+    /// The state of a dataset, an empty one if nothing is known of it.
+    func state(named name: String) throws(StoreError) -> DatasetState {
+        guard let state = try findState(named: name, orElse: { DatasetState(name: name) }) else {
+            preconditionFailure("a new state is a state")
+        }
+        return state
+    }
+
+    private func findState(
+        named name: String, orElse makeNew: () -> DatasetState?
+    ) throws(StoreError) -> DatasetState? {
+        while true {
+            let sealCount: UInt64
+            do {
+                monitor.lock()
+                defer { monitor.unlock() }
+                try checkOpen()
+                if let known = catalog.state(named: name) { return known }
+                sealCount = catalog.sealCount
+            }
+            // If there is none in the records there was none when the lock was held.
+            guard let state = try records.state(named: name) ?? makeNew() else { return nil }
+            monitor.lock()
+            defer { monitor.unlock() }
+            if let known = catalog.state(named: name) { return known }
+            guard catalog.sealCount == sealCount else { continue }
+            catalog.add(state)
+            return state
+        }
+    }
+
+    /// Hands out, under `monitor`, the state of the dataset whose records have that number; nil if
+    /// none has. For a look: the state may be one that nobody else knows, and is not to be changed.
+    func withState<Result>(
+        numbered id: DatasetID, _ body: (DatasetState?) -> Result
+    ) throws(StoreError) -> Result {
+        while true {
+            let sealCount: UInt64
+            do {
+                monitor.lock()
+                defer { monitor.unlock() }
+                if let known = catalog.state(numbered: id) { return body(known) }
+                sealCount = catalog.sealCount
+            }
+            let stored = try records.state(numbered: id)
+            monitor.lock()
+            defer { monitor.unlock() }
+            if let known = catalog.state(numbered: id) { return body(known) }
+            // If the state is in memory nevertheless, its records have another number by now.
+            guard let stored, catalog.state(named: stored.name) == nil else { return body(nil) }
+            guard catalog.sealCount == sealCount else { continue }
+            return body(stored.recordsID == id ? stored : nil)
+        }
+    }
+
+    /// For recovery: the state to which an entry of a log belongs. nil if the dataset has got
+    /// another number since, in what is sealed or in the log before the entry.
+    func stateForReplay(numbered id: DatasetID) throws(StoreError) -> DatasetState? {
+        if let known = catalog.state(numbered: id) { return known }
+        guard let name = try records.name(ofNumber: id),
+            let state = try existingState(named: name), state.recordsID == id
+        else { return nil }
+        return state
+    }
+
+    /// For a merge. Asks the present view each time, so as not to hold on to one for as long as a
+    /// merge may take.
+    func isNeeded(_ storeRecord: Entry) throws(StoreError) -> Bool {
+        try records.isNeeded(storeRecord)
+    }
+
+    /// Lets go, a few at a time, of the states that nobody holds. For the sealing thread, after
+    /// a log was sealed: only then can those that changed in it go.
+    func letGoOfStates() {
+        // Twice around: the first time only notes what was not asked for since.
+        var rest = 2 * monitor.withLock { catalog.slotCount }
+        while rest > 0, monitor.withLock({ catalog.letGo(examining: Self.letGoStep) }) {
+            rest -= Self.letGoStep
+        }
+    }
+
+    /// How many states are looked at while the lock is held: well below a millisecond's worth.
+    private static let letGoStep = 1_024
+}
+
+extension Store {
+    /// For tests.
+    package var datasetStatesInMemory: Int { engine.monitor.withLock { engine.catalog.count } }
+}
+
+// MARK: - All datasets
+
+/// Which datasets are asked for.
+enum DatasetScope {
+    /// Those that exist for users.
+    case visible
+    /// Those of which anything is known, deleted ones included.
+    case known
+}
+
+extension Engine {
+    /// The names of all datasets of one moment, in their order. O(n).
+    func datasetNames(where scope: DatasetScope) throws(StoreError) -> [String] {
+        var walk = try DatasetWalk(self, scope)
+        var names: [String] = []
+        while let found = try walk.next() { names.append(found.name) }
+        return names
+    }
+
+    /// The states of all datasets that were visible at one moment, in the order of their names.
+    func visibleStates() throws(StoreError) -> [DatasetState] {
+        var walk = try DatasetWalk(self, .visible)
+        var states: [DatasetState] = []
+        var read: [Int] = []
+        while let found = try walk.next() {
+            if let known = found.state {
+                states.append(known)
+                continue
+            }
+            read.append(states.count)
+            states.append(try walk.decode(named: found.name))
+            if read.count >= Self.addStep {
+                try add(&states, at: read, readAt: walk.sealCount)
+                read.removeAll(keepingCapacity: true)
+            }
+        }
+        try add(&states, at: read, readAt: walk.sealCount)
+        return states
+    }
+
+    private static let addStep = 256
+
+    /// Adds states that were read to the catalog, or puts those in their place that are there.
+    private func add(
+        _ states: inout [DatasetState], at indices: [Int], readAt sealCount: UInt64
+    ) throws(StoreError) {
+        var outdated: [Int] = []
+        monitor.withLock {
+            for index in indices {
+                if let known = catalog.state(named: states[index].name) {
+                    states[index] = known
+                } else if catalog.sealCount == sealCount {
+                    catalog.add(states[index])
+                } else {
+                    outdated.append(index)
+                }
+            }
+        }
+        for index in outdated { states[index] = try state(named: states[index].name) }
+    }
+}
+
+/// Walks over all datasets of one moment in the order of their names: those in memory merged with
+/// the store's own records.
+struct DatasetWalk {
+    /// How many logs were sealed at the moment.
+    let sealCount: UInt64
+    private let path: String
+    private let scope: DatasetScope
+    private var inMemory: ArraySlice<(state: DatasetState, isWanted: Bool)>
+    private var cursor: MergeCursor
+    private var hasGivenEntry = false
+
+    /// Takes `monitor`.
+    init(_ engine: Engine, _ scope: DatasetScope) throws(StoreError) {
+        let (states, view, sealCount) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            let states = engine.catalog.all.map { state in
+                (state: state, isWanted: scope == .visible ? state.isVisible : !state.isBlank)
+            }
+            return (states, engine.currentView, engine.catalog.sealCount)
+        }
+        self.sealCount = sealCount
+        self.scope = scope
+        path = engine.path
+        inMemory = states.sorted { $0.state.name < $1.state.name }[...]
+        var runs: [RunCursor] = []
+        for run in view.runs { runs.append(try RunCursor(run)) }
+        cursor = MergeCursor(memtables: [], runs: runs, order: .forward)
+        try StoreRecords.firstName.withBytes { (key) throws(StoreError) in
+            try cursor.seek(EntryPosition(before: key, in: 0))
+        }
+    }
+
+    /// The next dataset: with its state if that is in memory; else the walk stands at its record.
+    mutating func next() throws(StoreError) -> (name: String, state: DatasetState?)? {
+        while true {
+            if hasGivenEntry {
+                hasGivenEntry = false
+                try cursor.advancePastKey()
+            }
+            let name = try storedName()
+            if let known = inMemory.first, name.map({ known.state.name <= $0 }) ?? true {
+                inMemory.removeFirst()
+                if known.state.name == name { hasGivenEntry = true }
+                if known.isWanted { return (known.state.name, known.state) }
+                continue
+            }
+            guard let name, let entry = cursor.entry else { return nil }
+            hasGivenEntry = true
+            let isWanted = scope == .visible ? try isVisible(entry) : true
+            if isWanted { return (name, nil) }
+        }
+    }
+
+    private func storedName() throws(StoreError) -> String? {
+        guard let entry = cursor.entry, entry.dataset == 0 else { return nil }
+        return try decoding { () throws(Malformed) in try StoreRecords.name(entry.key) }
+    }
+
+    private func isVisible(_ entry: Entry) throws(StoreError) -> Bool {
+        try decoding { () throws(Malformed) in try DatasetState.isVisible(in: entry.value) }
+    }
+
+    /// The state that was found, for a look: one that was read is nobody else's.
+    func state(
+        of found: (name: String, state: DatasetState?)
+    ) throws(StoreError) -> DatasetState {
+        if let known = found.state { return known }
+        return try decode(named: found.name)
+    }
+
+    /// A state of the record at which the walk stands.
+    func decode(named name: String) throws(StoreError) -> DatasetState {
+        guard let entry = cursor.entry else { preconditionFailure("the walk stands at no record") }
+        return try decoding { () throws(Malformed) in
+            try DatasetState(name: name, decoding: entry.value)
+        }
+    }
+
+    private func decoding<Result>(
+        _ body: () throws(Malformed) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(Malformed) {
+            return try body()
+        } catch {
+            throw error.error(in: path, at: nil)
+        }
+    }
+}
