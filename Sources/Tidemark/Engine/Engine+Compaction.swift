@@ -130,8 +130,9 @@ extension Engine {
             let isWhole = try merge(runs, to: writer)
             guard isWhole else { throw StoreError.closed(path) }
         } catch {
+            // What cannot be removed now is removed at the next opening; the first error counts.
             for number in writer.numbers {
-                try storage.remove(filePath(FileName.sealed(number)))
+                try? storage.remove(filePath(FileName.sealed(number)))
             }
             throw error
         }

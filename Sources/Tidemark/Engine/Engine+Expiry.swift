@@ -74,8 +74,10 @@ extension Engine {
         let end = storage.wallClockMilliseconds()
         // A tenth of the time at most, and a store with few records that expire one by one is not
         // walked over for each of them.
-        let rest = max(Self.sweepRestMin, end > now ? 9 * (end - now) : 0)
-        sweepsFrom = end + rest
+        // A clock that is set while a sweep runs makes neither a trap nor an endless rest.
+        let lasted = min(end > now ? end - now : 0, Self.sleepMax)
+        let (next, isTooLate) = end.addingReportingOverflow(max(Self.sweepRestMin, 9 * lasted))
+        sweepsFrom = isTooLate ? .max : next
         if case .failure = result {
             // What stops a writer was noted where it happened. A damaged block is reported by
             // whoever reads it, and sweeping rests until the store is opened again.

@@ -44,7 +44,7 @@ struct LogScanner {
     /// durable. O(bytes left) with a cheap test at each possible place.
     mutating func lookBehindEnd() {
         var position = offset
-        while position + BlockHeader.byteCount <= bytes.count {
+        while position + BlockHeader.byteCount <= bytes.count, wastedBytes <= 4 * bytes.count {
             if isZeroPage(at: position) {
                 // No block begins here: the first bytes of one are its checksum.
                 position += Self.pageByteCount
@@ -58,6 +58,11 @@ struct LogScanner {
         }
     }
 
+    /// Bytes whose checksum was computed for something that only looked like a block. A value full
+    /// of forged headers could make that the square of the log's length, so there is a bound, far
+    /// above what remains of earlier use can cause.
+    private var wastedBytes = 0
+
     private static let pageByteCount = 4_096
     private static let zeros = [UInt8](repeating: 0, count: pageByteCount)
 
@@ -70,18 +75,21 @@ struct LogScanner {
     }
 
     /// The header of a whole block of this log at the offset; nil if there is none.
-    private func block(at position: Int) -> BlockHeader? {
+    private mutating func block(at position: Int) -> BlockHeader? {
         guard position + BlockHeader.byteCount <= bytes.count else { return nil }
         let header = unsafe BlockHeader(at: bytes.base + position)
         guard header.segment == segment,
             header.kind == BlockHeader.Kind.operations.rawValue
                 || header.kind == BlockHeader.Kind.endOfLog.rawValue,
             Int(header.storedCount) <= bytes.count - position - BlockHeader.byteCount,
-            Int(header.storedCount) % LogSegment.alignment == 0,
-            unsafe BlockHeader.checksum(
-                at: bytes.base + position, storedCount: Int(header.storedCount))
-                == header.checksum
+            Int(header.storedCount) % LogSegment.alignment == 0
         else { return nil }
+        let checksum = unsafe BlockHeader.checksum(
+            at: bytes.base + position, storedCount: Int(header.storedCount))
+        guard checksum == header.checksum else {
+            wastedBytes += Int(header.storedCount)
+            return nil
+        }
         return header
     }
 }
