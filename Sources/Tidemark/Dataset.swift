@@ -85,6 +85,10 @@ extension Dataset {
         while let key = try cursor.next({ entry, _ in entry.key.array }) {
             batch.delete(key, in: self)
         }
+        guard !batch.isEmpty else {
+            // That there is nothing is acknowledged, too: it lasts as long as what made it so.
+            return try engine.acknowledgePresent()
+        }
         try store.write(batch)
     }
 

@@ -12,6 +12,15 @@ extension Engine {
         }
     }
 
+    /// Promises of what is there now what a write of this moment would promise.
+    func acknowledgePresent() throws(StoreError) {
+        let position = try monitor.withLock { () throws(StoreError) in
+            try checkWritable()
+            return active.map { LogPosition(log: $0.log.number, offset: $0.log.appended) }
+        }
+        if let position { try makeDurable(position, nil) }
+    }
+
     /// Makes everything committed so far durable.
     func syncAll() throws(StoreError) {
         let position: LogPosition

@@ -121,6 +121,25 @@ struct FaultTests {
         }
     }
 
+    @Test("Clearing what a failed sync has emptied is refused, and lasts when it is not")
+    func clearingNothing() throws {
+        let storage = SimulatedStorage(seed: Seed(1))
+        let (store, dataset) = try filled(storage, 5)
+        for index in 0..<5 { try dataset.delete(bytes("key \(index)"), durability: .process) }
+        try dataset.clear()
+        var random = SeededGenerator(Seed(3))
+        let crashed = try openSimulated(
+            storage.afterPowerLoss(.nothing, using: &random), options)
+        #expect(try crashed.dataset("main").count() == 0)
+        try crashed.close()
+        try dataset.put("1", for: "a")
+        storage.faults = [StorageFault(.inputOutput, of: [.sync, .syncMapping])]
+        expectError(.inputOutput) { try dataset.clear() }
+        #expect(try dataset.count() == 0)
+        expectError(.writerStopped) { try dataset.clear() }
+        try? store.close()
+    }
+
     @Test("A failed sync of what was written under .process fails the next sync, not later ones")
     func failedExplicitSync() throws {
         let storage = SimulatedStorage(seed: Seed(1))
