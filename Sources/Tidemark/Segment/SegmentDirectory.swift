@@ -165,12 +165,13 @@ struct SegmentDirectoryBuilder {
         marks.append(
             UInt32(offset >> 3) | (isCompressed ? SegmentDirectory.compressedMark : 0))
         append(first)
-        let ordered = positions[Int(starts[starts.count - 1])..<(positions.count - 8)]
-        if commonCount == Int.max {
-            commonCount = ordered.count
-        } else {
-            let first = positions[..<min(commonCount, ordered.count)]
-            commonCount = zip(first, ordered).prefix { $0 == $1 }.count
+        let start = Int(starts[starts.count - 1])
+        let count = positions.count - 8 - start
+        let known = min(commonCount, count)
+        commonCount = unsafe positions.withUnsafeBytes { bytes in
+            let ordered = unsafe ByteView(base: bytes.baseAddress! + start, count: count)
+            let first = unsafe ByteView(base: bytes.baseAddress!, count: known)
+            return ordered.commonPrefixCount(with: first, max: known)
         }
     }
 

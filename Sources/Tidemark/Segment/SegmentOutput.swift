@@ -28,7 +28,8 @@ final class SegmentOutput {
 
     func align(to alignment: Int) throws(StoreError) {
         let rest = Int(offset % UInt64(alignment))
-        if rest > 0 { try append([UInt8](repeating: 0, count: alignment - rest)) }
+        guard rest > 0 else { return }
+        unsafe buffer.append(contentsOf: repeatElement(0, count: alignment - rest))
     }
 
     /// Appends a block that readers use where it lies, or, if they need not, compressed if that
