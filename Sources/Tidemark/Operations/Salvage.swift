@@ -142,7 +142,8 @@ final class Salvage {
                 isProven ? .max : (file.number == closed ? manifest?.closedAt ?? 0 : 0)
             // Behind a log that was cut nothing was durable, or the cut would be damage.
             guard !isCut else { break }
-            let log = SalvagedLog(file, header: header, durable: durable)
+            let log = SalvagedLog(
+                file, header: header, durable: durable, isEndKnown: manifest != nil)
             // A log that was prepared and never begun has no block of its own.
             if log.isEmpty, header == nil, file.number != closed { continue }
             isCut = log.isCut

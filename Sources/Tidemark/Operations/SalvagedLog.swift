@@ -27,13 +27,15 @@ final class SalvagedLog {
     private var tables = SalvagedLogTables()
     private var epochLast: UInt16 = 0
 
-    /// - Parameter durable: up to where the log is known to be durable from elsewhere.
-    init(_ file: SalvageFile, header: FileHeader?, durable: UInt64) {
+    /// - Parameters:
+    ///   - durable: up to where the log is known to be durable from elsewhere.
+    ///   - isEndKnown: whether that is all there is to know; false without a manifest.
+    init(_ file: SalvageFile, header: FileHeader?, durable: UInt64, isEndKnown: Bool) {
         self.file = file
         self.header = header
         let found = Self.blocks(of: file)
         isEmpty = found.isEmpty
-        read(found, durable: durable)
+        read(found, durable: durable, isEndKnown: isEndKnown)
         entries.sort { $0.position.compare($1.position) < 0 }
         if header == nil, !entries.isEmpty {
             losses.append(
@@ -62,7 +64,9 @@ final class SalvagedLog {
         return blocks
     }
 
-    private func read(_ found: [SalvageFile.FoundBlock], durable known: UInt64) {
+    private func read(
+        _ found: [SalvageFile.FoundBlock], durable known: UInt64, isEndKnown: Bool
+    ) {
         let durable = found.reduce(known) { max($0, UInt64($1.header.mark)) }
         var offset = FileHeader.byteCount
         for block in found {
@@ -80,11 +84,25 @@ final class SalvagedLog {
         }
         guard durable > UInt64(offset) else {
             isCut = true
+            if !isEndKnown { noteRemains(from: offset) }
             return
         }
         // Where the log ended nobody knows if all that is known is that it had an end.
         let end = durable == .max ? max(offset, file.byteCount) : Int(clamping: durable)
         noteHole(offset..<end)
+    }
+
+    /// Without a manifest nobody can tell a commit that was never complete from one that is
+    /// damaged, if it stands at the end.
+    private func noteRemains(from offset: Int) {
+        guard let rest = file.view(offset, file.byteCount - offset) else { return }
+        guard let last = unsafe rest.buffer.lastIndex(where: { $0 != 0 }) else { return }
+        losses.append(
+            SalvageLoss(
+                kind: .block, file: file.name, offset: UInt64(offset),
+                byteCount: UInt64(last + 1), datasets: nil,
+                what: "what stands at the end of the log is no whole block: a commit that was "
+                    + "never complete, or a damaged one"))
     }
 
     private func noteHole(_ range: Range<Int>) {
