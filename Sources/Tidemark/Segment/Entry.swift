@@ -93,30 +93,20 @@ struct Entry {
         kind == .put && (!hasExpiry || expiresAt > now)
     }
 
-    var stamp: Stamp { unsafe decodeStamp().stamp }
-
-    /// The first byte behind the entry.
-    var end: UnsafeRawPointer { unsafe decodeStamp().end }
-
     var position: EntryPosition {
         EntryPosition(dataset: dataset, key: key, syncCount: syncCount)
     }
 
-    /// Before the newest version of the entry's key.
-    var keyPosition: EntryPosition { EntryPosition(before: key, in: dataset) }
-
-    private func decodeStamp() -> (stamp: Stamp, end: UnsafeRawPointer) {
+    var stamp: Stamp {
         var place = unsafe stampStart
         let syncCount = unsafe EntryLayout.varint(&place)
         let origin = unsafe UInt32(truncatingIfNeeded: EntryLayout.varint(&place))
         let counter = unsafe syncCount &+ EntryLayout.unzigzag(EntryLayout.varint(&place))
         let base = unsafe UInt64(littleEndian: timeBase.loadUnaligned(as: UInt64.self)) << 16
         let time = unsafe base &+ EntryLayout.unzigzag(EntryLayout.varint(&place))
-        return unsafe (
-            Stamp(
-                syncCount: syncCount, origin: origin, counter: counter, time: time,
-                expiresAt: expiresAt), place
-        )
+        return Stamp(
+            syncCount: syncCount, origin: origin, counter: counter, time: time,
+            expiresAt: expiresAt)
     }
 }
 

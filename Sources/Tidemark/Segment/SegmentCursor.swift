@@ -126,7 +126,4 @@ struct SegmentCursor {
         view = try parts.view(of: number, in: buffer)
         try decode()
     }
-
-    /// Where the current entry's block begins in the file.
-    var blockOffset: UInt64 { parts.directory.offset(of: block) }
 }

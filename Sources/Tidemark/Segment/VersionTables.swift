@@ -215,12 +215,3 @@ extension VersionTables {
         return try VersionVector(sorted: dots)
     }
 }
-
-extension VersionTables {
-    /// Tables with one origin, for entries that have no version: the store's own records.
-    static var placeholder: VersionTables {
-        var content = Content()
-        _ = content.number(of: ReplicaID(high: 0, low: 0), VersionVector(), "")
-        return VersionTables(content)
-    }
-}
