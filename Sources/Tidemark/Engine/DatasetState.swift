@@ -127,6 +127,14 @@ final class DatasetState: @unchecked Sendable {
         if !vector.covers(seen) { outstanding.formUnion(seen) }
     }
 
+    /// Forgets the last local write, which could not be written.
+    func takeBack(_ dot: Dot) {
+        vector = vector.removing(dot.replica)
+        vector.insert(Dot(replica: dot.replica, counter: dot.counter - 1))
+        syncCount -= 1
+        origin = nil
+    }
+
     /// After a deletion nothing is left of what an unfinished exchange had brought, and the wipe
     /// does not cover it, since it may not claim what never came: it must be able to come again.
     func forgetUnfinishedExchanges() {

@@ -209,6 +209,12 @@ extension Engine {
     /// Completes the block and shows its entries to readers. Under `monitor`.
     func publish(_ block: LogBlockWriter, in memtable: Memtable) {
         memtable.log.seal(payloadCount: block.count)
+        publishAppended(memtable)
+    }
+
+    /// Shows readers what is in log and memtable. Under `monitor`.
+    @inline(__always)
+    func publishAppended(_ memtable: Memtable) {
         visibleSequence.store(sequence, ordering: .releasing)
         prepareNextLogIfDue()
     }

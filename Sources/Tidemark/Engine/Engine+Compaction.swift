@@ -101,7 +101,7 @@ extension Engine {
         guard !runs.isEmpty else { return }
         do {
             try compact(runs)
-            try dropSpareLogs()
+            try dropSpareSpace()
         } catch {
             if error.code != .corruption, error.code != .closed {
                 monitor.withLock { stopWriting(error) }
@@ -110,8 +110,10 @@ extension Engine {
         }
     }
 
-    /// Gives the space of logs that are not in use back to the file system.
-    private func dropSpareLogs() throws(StoreError) {
+    /// Gives the space of logs that are not in use back to the file system, and that which the
+    /// active one holds ahead: it grows again as it needs it.
+    private func dropSpareSpace() throws(StoreError) {
+        try monitor.withLock { () throws(StoreError) in try active?.log.releaseSpace() }
         views.reclaim()
         let prepared = monitor.withLock {
             while isPreparing, failure == nil, !isClosed { monitor.wait() }

@@ -63,14 +63,27 @@ extension Engine {
     private func sync(through target: LogPosition) throws(StoreError) {
         monitor.lock()
         defer { monitor.unlock() }
+        if durablePosition < target { syncGroups.arrive() }
         while durablePosition < target {
             if failure != nil { try checkWritable() }
             guard !isSyncing else {
-                monitor.wait()
+                monitor.wait(for: durabilityChanged)
                 continue
             }
-            guard let log = active?.log else { throw .closed(path) }
             isSyncing = true
+            // Those who come at once after the sync before share this one.
+            var patience = SyncGroups.patience
+            while patience > 0, syncGroups.isGathering, failure == nil {
+                monitor.yield()
+                patience -= 1
+            }
+            guard let log = active?.log, failure == nil else {
+                isSyncing = false
+                durabilityChanged.broadcast()
+                try checkWritable()
+                throw .closed(path)
+            }
+            syncGroups.begin()
             let older = unsyncedLogs
             let offset = log.appended
             let result: Result<Void, StoreError>
@@ -87,7 +100,8 @@ extension Engine {
                 durablePosition = max(
                     durablePosition, LogPosition(log: log.number, offset: offset))
                 unsyncedLogs.removeAll { candidate in older.contains { $0 === candidate } }
-                monitor.broadcast()
+                syncGroups.end()
+                durabilityChanged.broadcast()
             case .failure(let error):
                 stopWriting(error)
                 throw error

@@ -11,13 +11,39 @@ extension Engine {
         do {
             monitor.lock()
             defer { monitor.unlock() }
-            let (memtable, seen) = try room(for: staged)
-            var block = LogBlockWriter(memtable.log)
-            dot = append(staged, seen: seen, to: &block, memtable: memtable)
-            publish(block, in: memtable)
+            let (memtable, bytes, seen) = try room(for: staged)
+            if (durability ?? options.durability) == .disk, bytes <= LogSegment.scratchPayloadMax {
+                dot = try write(staged, seen: seen, into: memtable)
+            } else {
+                var block = LogBlockWriter(memtable.log)
+                dot = append(staged, seen: seen, to: &block, memtable: memtable)
+                publish(block, in: memtable)
+            }
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
         }
         try makeDurable(position, durability)
+        return dot
+    }
+
+    /// Puts a block of one write into the log by a system call, since it will be synced at once.
+    private func write(
+        _ staged: StagedWrite, seen: VersionVector?, into memtable: Memtable
+    ) throws(StoreError) -> Dot {
+        let state = staged.state
+        var block = LogBlockWriter(scratchOf: memtable.log)
+        let dot = append(staged, seen: seen, to: &block, memtable: memtable)
+        let payload = unsafe UnsafeRawPointer(memtable.log.payloadStart)
+        do {
+            try memtable.log.writeScratch(payloadCount: block.count)
+        } catch {
+            // What nobody can read was not written, and the next one may not seem to follow it.
+            state.takeBack(dot)
+            sequence -= 1
+            stopWriting(error)
+            throw error
+        }
+        unsafe block.insertWritten(payload, sequence: sequence, into: memtable)
+        publishAppended(memtable)
         return dot
     }
 
@@ -25,15 +51,18 @@ extension Engine {
     /// nothing need be asked twice.
     private func room(
         for staged: StagedWrite
-    ) throws(StoreError) -> (Memtable, seen: VersionVector?) {
+    ) throws(StoreError) -> (Memtable, bytes: Int, seen: VersionVector?) {
         try checkWritable()
         var seen: VersionVector?
-        let bytes = try measure(staged, &seen)
+        var bytes = try measure(staged, &seen)
         if let active, active.log.writablePayload >= bytes, bytes <= Limits.batchBytesMax {
-            return (active, seen)
+            return (active, bytes, seen)
         }
-        let memtable = try room { () throws(StoreError) in try measure(staged, &seen) }
-        return (memtable, seen)
+        let memtable = try room { () throws(StoreError) in
+            bytes = try measure(staged, &seen)
+            return bytes
+        }
+        return (memtable, bytes, seen)
     }
 
     /// The bytes that a block of one write may take.

@@ -54,6 +54,9 @@ final class Engine: @unchecked Sendable {
     var unsyncedLogs: [LogSegment] = []
     var durablePosition = LogPosition(log: 0, offset: 0)
     var isSyncing = false
+    /// What threads wait for that want their commits durable, and nobody else.
+    let durabilityChanged = Monitor.Condition()
+    var syncGroups = SyncGroups()
     /// Why nothing more is accepted; the first failure stands.
     var failure: StoreError?
     var isClosed = false
@@ -118,6 +121,7 @@ final class Engine: @unchecked Sendable {
     func stopWriting(_ error: StoreError) {
         if failure == nil { failure = error }
         monitor.broadcast()
+        durabilityChanged.broadcast()
     }
 }
 

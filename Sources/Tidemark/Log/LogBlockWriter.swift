@@ -1,4 +1,5 @@
-/// Writes the items of one block straight into the mapped log: no buffer, no allocation.
+/// Writes the items of one block straight into the mapped log: no buffer, no allocation. Or, a
+/// block of one entry that is synced at once, into the log's scratch memory.
 ///
 /// Whoever makes one has asked the log for room for all that will be written; each write is
 /// checked against that bound all the same, since a store past the mapping would be silent.
@@ -7,10 +8,22 @@ struct LogBlockWriter {
     private let start: UnsafeMutableRawPointer
     private let countMax: Int
     private(set) var count = 0
+    private let isScratch: Bool
+    /// Where in the scratch memory the entry lies.
+    private var entryOffset: Int?
 
     init(_ log: LogSegment) {
         unsafe start = log.payloadStart
         countMax = log.writablePayload
+        isScratch = false
+    }
+
+    /// A writer of a block for ``LogSegment/writeScratch(payloadCount:)``, with at most one entry,
+    /// which comes into the memtable by ``insertWritten(_:sequence:)``.
+    init(scratchOf log: LogSegment) {
+        unsafe start = log.scratchPayloadStart()
+        countMax = min(log.writablePayload, LogSegment.scratchPayloadMax)
+        isScratch = true
     }
 
     @inline(__always)
@@ -62,11 +75,37 @@ struct LogBlockWriter {
             to: entryStart, dataset: dataset, kind: kind, isSuperseded: false, key: key,
             value: value, stamp: stamp,
             timeBase: UInt64(littleEndian: timeBase.loadUnaligned(as: UInt64.self)))
+        if isScratch {
+            // Not before it lies where the memtable would look for it.
+            precondition(entryOffset == nil, "a second entry in a block for one")
+            entryOffset = count
+        } else {
+            unsafe Self.insert(
+                UnsafeRawPointer(entryStart), end: end, sequence: sequence, into: memtable)
+        }
         unsafe count += end - entryStart
+    }
+
+    /// Puts the entry of a block that was written from scratch memory into the memtable.
+    ///
+    /// - Parameter payload: where the payload lies in the mapped log.
+    func insertWritten(
+        _ payload: UnsafeRawPointer, sequence: UInt64, into memtable: Memtable
+    ) {
+        guard let entryOffset else { return }
+        unsafe Self.insert(
+            payload + entryOffset, end: payload + count, sequence: sequence, into: memtable)
+    }
+
+    @inline(__always)
+    private static func insert(
+        _ start: UnsafeRawPointer, end: UnsafeRawPointer, sequence: UInt64,
+        into memtable: Memtable
+    ) {
         let entry = unsafe EntryLayout.entry(
-            at: entryStart, end: UnsafeRawPointer(end), timeBase: timeBase, sequence: sequence)
+            at: start, end: end, timeBase: memtable.log.timeBase, sequence: sequence)
         guard let entry else { preconditionFailure("an entry cannot be read back") }
-        unsafe memtable.insert(entry, at: UnsafeRawPointer(entryStart), sequence: sequence)
+        unsafe memtable.insert(entry, at: start, sequence: sequence)
     }
 
     /// Upper bound of what an entry takes.

@@ -1,34 +1,55 @@
 internal import Glibc
 
-/// A lock with a condition to wait for: Hoare's and Hansen's monitor, by pthreads.
+/// A lock with conditions to wait for: Hoare's and Hansen's monitor, by pthreads. It has one
+/// condition of its own; others are made for those who must not be woken with all the rest.
 ///
 /// `Mutex` of the Synchronization module serves wherever nobody has to wait for anything.
 @safe
 final class Monitor: @unchecked Sendable {
-    // Sendable is unchecked because the two pointers never change and what they point to is made
-    // for being used by many threads.
+    // Sendable is unchecked because the pointer never changes and what it points to is made for
+    // being used by many threads.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private let condition = Condition()
+
+    /// Something to wait for under the lock of a monitor.
+    @safe
+    final class Condition: @unchecked Sendable {
+        // Unchecked: as above.
+        fileprivate let pointer: UnsafeMutablePointer<pthread_cond_t>
+
+        init() {
+            unsafe pointer = .allocate(capacity: 1)
+            unsafe pointer.initialize(to: pthread_cond_t())
+            var attributes = pthread_condattr_t()
+            // Waiting for a while is by a clock that nobody sets.
+            let failures =
+                unsafe pthread_condattr_init(&attributes)
+                | pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+                | pthread_cond_init(pointer, &attributes)
+            precondition(failures == 0, "no memory for a condition")
+            unsafe pthread_condattr_destroy(&attributes)
+        }
+
+        deinit {
+            unsafe pthread_cond_destroy(pointer)
+            unsafe pointer.deallocate()
+        }
+
+        /// Wakes everybody who waits for it.
+        func broadcast() {
+            unsafe pthread_cond_broadcast(pointer)
+        }
+    }
 
     init() {
         unsafe mutex = .allocate(capacity: 1)
-        unsafe condition = .allocate(capacity: 1)
         unsafe mutex.initialize(to: pthread_mutex_t())
-        unsafe condition.initialize(to: pthread_cond_t())
-        var attributes = pthread_condattr_t()
-        // Waiting for a while is by a clock that nobody sets.
-        let failures =
-            unsafe pthread_mutex_init(mutex, nil) | pthread_condattr_init(&attributes)
-            | pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-            | pthread_cond_init(condition, &attributes)
-        precondition(failures == 0, "no memory for a lock")
-        unsafe pthread_condattr_destroy(&attributes)
+        let failure = unsafe pthread_mutex_init(mutex, nil)
+        precondition(failure == 0, "no memory for a lock")
     }
 
     deinit {
-        unsafe pthread_cond_destroy(condition)
         unsafe pthread_mutex_destroy(mutex)
-        unsafe condition.deallocate()
         unsafe mutex.deallocate()
     }
 
@@ -58,7 +79,19 @@ final class Monitor: @unchecked Sendable {
 
     /// Gives up the lock until somebody broadcasts, and takes it again. Check the condition anew.
     func wait() {
-        unsafe pthread_cond_wait(condition, mutex)
+        wait(for: condition)
+    }
+
+    /// Gives up the lock until somebody broadcasts to those who wait for that, and takes it again.
+    func wait(for other: Condition) {
+        unsafe pthread_cond_wait(other.pointer, mutex)
+    }
+
+    /// Lets others have the lock, and the processor, if they want it.
+    func yield() {
+        unlock()
+        sched_yield()
+        lock()
     }
 
     /// The same, but for no longer than so many milliseconds.
@@ -71,11 +104,11 @@ final class Monitor: @unchecked Sendable {
             deadline.tv_sec += 1
             deadline.tv_nsec -= 1_000_000_000
         }
-        unsafe pthread_cond_timedwait(condition, mutex, &deadline)
+        unsafe pthread_cond_timedwait(condition.pointer, mutex, &deadline)
     }
 
     /// Wakes everybody who waits.
     func broadcast() {
-        unsafe pthread_cond_broadcast(condition)
+        condition.broadcast()
     }
 }

@@ -81,6 +81,33 @@ struct FaultTests {
     }
 
     @Test(
+        "A durable write that cannot be written leaves no trace, and its dot is given anew",
+        arguments: [StorageFault.Failure.inputOutput, .diskFull, .short])
+    func failedDurableWrite(failure: StorageFault.Failure) throws {
+        let storage = SimulatedStorage(seed: Seed(1))
+        let (store, dataset) = try filled(storage, 20)
+        let before = try dataset.knowledge()
+        storage.faults = [StorageFault(failure, of: [.write])]
+        expectError(failure == .inputOutput ? .inputOutput : .diskFull) {
+            try dataset.put("never", for: "key in doubt")
+        }
+        #expect(storage.faults.isEmpty)
+        #expect(try dataset.knowledge() == before)
+        #expect(try dataset.get("key in doubt") == nil)
+        expectError(.writerStopped) { try dataset.put("refused", for: "a") }
+        try checkReads(dataset, 20)
+        try? store.close()
+
+        let again = try openSimulated(storage, options)
+        let main = try again.dataset("main")
+        #expect(try main.get("key in doubt") == nil)
+        let dot = try main.put("works", for: "after")
+        #expect(dot.counter == before.vector[again.replicaID] + 1)
+        #expect(try again.verify().damages.isEmpty)
+        try again.close()
+    }
+
+    @Test(
         "A failed sync is final: never again a write, though the disk is well",
         arguments: [StorageFault.Failure.inputOutput, .diskFull])
     func failedSync(failure: StorageFault.Failure) throws {

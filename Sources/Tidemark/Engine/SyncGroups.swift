@@ -1,0 +1,35 @@
+/// Tells who leads a group commit whether others are about to join it.
+///
+/// Each thread waits for one commit at a time. So as many as waited for the last sync, together
+/// with those who came while it went on, are the threads that write at present; the former come
+/// again as soon as they are awake, and a sync that begins without them makes them wait for two.
+/// PostgreSQL's `commit_delay` and MySQL's `binlog_group_commit_sync_delay` wait for a time that
+/// somebody must set; here it is for as many as there were, and a few turns of the processor.
+struct SyncGroups {
+    /// How often the leader lets others run before it goes on without them.
+    static let patience = 16
+
+    /// Commits that have waited for a sync since the store was opened.
+    private var arrivedCount: UInt64 = 0
+    /// Of these, how many the last sync covered, and the one that goes on will.
+    private var coveredCount: UInt64 = 0
+    private var coveredNext: UInt64 = 0
+    /// How many threads wrote when the last sync ended.
+    private var expectedCount: UInt64 = 0
+
+    mutating func arrive() {
+        arrivedCount += 1
+    }
+
+    /// Whether fewer wait now than wrote when the last sync ended.
+    var isGathering: Bool { arrivedCount - coveredCount < expectedCount }
+
+    mutating func begin() {
+        coveredNext = arrivedCount
+    }
+
+    mutating func end() {
+        expectedCount = arrivedCount - coveredCount
+        coveredCount = coveredNext
+    }
+}
