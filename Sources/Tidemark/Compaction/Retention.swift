@@ -25,12 +25,17 @@ struct Dirtiness: Sendable {
     }
 }
 
-/// Decides, version by version, newest first, what of one key is kept.
+/// Decides, key by key and version by version, newest first, what of a dataset is kept.
 struct KeyRetention {
     private let retention: Retention
     private let canCollectTombstones: Bool
     private var keptCount = 0
-    private var isAncestorWanted = false
+    /// Whether an older version may yet be needed as the ancestor of those kept so far; nil as long
+    /// as only the newest was met, which mostly is the only one, and then nobody need know.
+    private var isAncestorWanted: Bool?
+    /// Of the newest version.
+    private var newest = Stamp(syncCount: 0, origin: 0, counter: 0, time: 0)
+    private var newestTables: VersionTables?
     /// Of the version before, which superseded the next one.
     private var superseder: (syncCount: UInt64, time: UInt64)?
 
@@ -47,31 +52,40 @@ struct KeyRetention {
         case drop
     }
 
+    /// The next version is the newest of another key.
+    mutating func beginKey() {
+        keptCount = 0
+        isAncestorWanted = nil
+        superseder = nil
+    }
+
     /// - Parameters:
-    ///   - dot: of the version, looked up only where it decides.
+    ///   - tables: in which the entry's origin has its number.
     ///   - lost: takes note of what is dropped.
     mutating func verdict(
-        on entry: Entry, dot: () -> Dot, _ lost: inout HistoryLoss
+        on entry: Entry, in tables: VersionTables, _ lost: inout HistoryLoss
     ) -> Verdict {
         guard retention.isLive else { return .drop }
         let stamp = entry.stamp
         defer { superseder = (stamp.syncCount, stamp.effectTime(of: entry.kind)) }
         guard let superseder else {
-            return verdict(onNewest: entry, stamp, dot, &lost)
+            return verdict(onNewest: entry, stamp, tables, &lost)
         }
         // A tombstone at the head was collected: what follows is older and goes with it.
         if keptCount > 0 {
+            let isAncestorWanted = isAncestorWanted ?? isDirty(newest, in: newestTables)
+            self.isAncestorWanted = isAncestorWanted
             if keptCount <= retention.historyVersions
                 || superseder.time >> 16 >= retention.agedBefore
             {
                 keptCount += 1
-                if isAncestorWanted { isAncestorWanted = retention.dirtiness.isDirty(dot()) }
+                if isAncestorWanted { self.isAncestorWanted = isDirty(stamp, in: tables) }
                 return .keep
             }
             // The newest version that a peer has stays while newer ones have not been
             // synchronised: it is the ancestor of the conflict that may come.
-            if isAncestorWanted, !retention.dirtiness.isDirty(dot()) {
-                isAncestorWanted = false
+            if isAncestorWanted, !isDirty(stamp, in: tables) {
+                self.isAncestorWanted = false
                 return .keep
             }
         }
@@ -79,8 +93,12 @@ struct KeyRetention {
         return .drop
     }
 
+    private func isDirty(_ stamp: Stamp, in tables: VersionTables?) -> Bool {
+        tables.map { retention.dirtiness.isDirty($0.dot(of: stamp)) } ?? false
+    }
+
     private mutating func verdict(
-        onNewest entry: Entry, _ stamp: Stamp, _ dot: () -> Dot, _ lost: inout HistoryLoss
+        onNewest entry: Entry, _ stamp: Stamp, _ tables: VersionTables, _ lost: inout HistoryLoss
     ) -> Verdict {
         let isCollected =
             entry.kind == .delete && canCollectTombstones
@@ -91,7 +109,9 @@ struct KeyRetention {
             return .drop
         }
         keptCount = 1
-        isAncestorWanted = retention.dirtiness.isDirty(dot())
+        newest = stamp
+        // Mostly they are those of the key before, and then they need not be counted again.
+        if newestTables !== tables { newestTables = tables }
         return .keep
     }
 }

@@ -20,9 +20,9 @@ struct SegmentMerge {
     mutating func write(to output: SegmentRunWriter) throws(StoreError) -> Bool {
         try cursor.seek(EntryPosition(before: .empty, in: 0))
         var dataset: DatasetID?
-        var current: Retention?
         var key: [UInt8] = []
         var kept: KeyRetention?
+        var isFirst = true
         var hasWritten = false
         var lost = HistoryLoss()
         var steps = 0
@@ -33,24 +33,29 @@ struct SegmentMerge {
                 if let dataset { losses[dataset].formUnion(lost) }
                 lost = losses[entry.dataset]
                 dataset = entry.dataset
-                current = entry.dataset == 0 ? nil : try retention(entry.dataset)
-                kept = nil
+                if entry.dataset != 0 {
+                    kept = KeyRetention(
+                        try retention(entry.dataset), reachesOldest: reachesOldest)
+                }
+                isFirst = true
             }
             let isSameKey =
-                unsafe kept != nil && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+                unsafe !isFirst && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
             if !isSameKey {
                 key.removeAll(keepingCapacity: true)
                 unsafe key.append(contentsOf: entry.key.buffer)
-                if entry.dataset == 0 { current = try retention(ofStoreRecord: entry) }
-                kept = current.map { KeyRetention($0, reachesOldest: reachesOldest) }
+                if entry.dataset == 0 {
+                    kept = KeyRetention(
+                        try retention(ofStoreRecord: entry), reachesOldest: reachesOldest)
+                }
+                kept?.beginKey()
+                isFirst = false
                 hasWritten = false
             }
             let tables = cursor.tables
-            switch kept!.verdict(on: entry, dot: { tables.dot(of: entry) }, &lost) {
-            case .keep:
+            if kept?.verdict(on: entry, in: tables, &lost) == .keep {
                 try output.segment().add(entry, isSuperseded: hasWritten, from: tables)
                 hasWritten = true
-            case .drop: break
             }
             try cursor.advance()
         }

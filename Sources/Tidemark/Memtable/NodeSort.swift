@@ -7,6 +7,12 @@ enum NodeSort {
         var order: UInt64
         var dataset: DatasetID
         var node: NodePointer
+
+        /// False also if what is here does not decide.
+        @inline(__always)
+        func precedes(_ other: Item) -> Bool {
+            dataset == other.dataset ? order < other.order : dataset < other.dataset
+        }
     }
 
     /// O(n) for keys that differ in the eight bytes behind what they all begin with.
@@ -16,16 +22,20 @@ enum NodeSort {
         let common = commonPrefixCount(nodes, range, of: memtable)
         var items: [Item] = []
         items.reserveCapacity(range.count)
+        var isSorted = true
         for index in range {
             let node = unsafe nodes[index]
             let entry = unsafe memtable.entry(of: node)
             let rest = unsafe ByteView(
                 base: entry.key.base + common, count: entry.key.count - common)
-            unsafe items.append(
-                Item(order: rest.prefix, dataset: entry.dataset, node: node))
+            let item = unsafe Item(order: rest.prefix, dataset: entry.dataset, node: node)
+            if let last = items.last, !last.precedes(item) { isSorted = false }
+            items.append(item)
         }
-        radixSort(&items)
-        settleTies(&items, of: memtable)
+        if !isSorted {
+            radixSort(&items)
+            settleTies(&items, of: memtable)
+        }
         return unsafe items.map { unsafe $0.node }
     }
 

@@ -111,7 +111,11 @@ final class VersionTables: Sendable {
     }
 
     func dot(of entry: Entry) -> Dot {
-        let stamp = checked(entry.stamp)
+        dot(of: entry.stamp)
+    }
+
+    func dot(of stamp: Stamp) -> Dot {
+        let stamp = checked(stamp)
         return content.withLock { $0.dot(of: stamp) }
     }
 
