@@ -112,7 +112,7 @@ def plot_names(rows: Rows, line: Line) -> tuple[str, str]:
     name = f"{line.workload}-{size_slug(line.value_bytes)}"
     title = f"values of {size_text(line.value_bytes)}"
     if len({other.durability for other in same}) > 1:
-        name += f"-{line.durability}"
+        name += f"-{line.durability or 'none'}"
         title += f", {line.durability or 'no durability'}"
     if len({other.n for other in same}) > 1:
         name += f"-{line.n}"

@@ -3,15 +3,15 @@ struct Scale: Codable, Sendable {
     /// Records in the store.
     var records = 1_000_000
     /// Seconds after which a fill ends before all records are through.
-    var fillSeconds = 1.1
+    var fillSeconds = 0.9
     /// Seconds after which overwriting ends.
-    var overwriteSeconds = 2.0
+    var overwriteSeconds = 1.6
     /// Seconds after which deleting ends.
-    var deleteSeconds = 0.4
+    var deleteSeconds = 0.3
     /// Seconds of each kind of read.
     var readSeconds = 0.2
     /// Seconds of each mix of reads and writes.
-    var mixSeconds = 0.4
+    var mixSeconds = 0.3
     /// Seconds of reading while another thread overwrites.
     var contentionSeconds = 1.0
     /// Seconds of single synced writes.
