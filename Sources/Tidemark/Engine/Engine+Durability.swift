@@ -72,10 +72,9 @@ extension Engine {
             }
             isSyncing = true
             // Those who come at once after the sync before share this one.
-            var patience = SyncGroups.patience
-            while patience > 0, syncGroups.isGathering, failure == nil {
+            syncGroups.lead()
+            while syncGroups.isGathering, failure == nil {
                 monitor.yield()
-                patience -= 1
             }
             guard let log = active?.log, failure == nil else {
                 isSyncing = false
@@ -83,7 +82,7 @@ extension Engine {
                 try checkWritable()
                 throw .closed(path)
             }
-            syncGroups.begin()
+            syncGroups.beginSync()
             let older = unsyncedLogs
             let offset = log.appended
             let result: Result<Void, StoreError>
@@ -100,7 +99,7 @@ extension Engine {
                 durablePosition = max(
                     durablePosition, LogPosition(log: log.number, offset: offset))
                 unsyncedLogs.removeAll { candidate in older.contains { $0 === candidate } }
-                syncGroups.end()
+                syncGroups.endSync()
                 durabilityChanged.broadcast()
             case .failure(let error):
                 stopWriting(error)

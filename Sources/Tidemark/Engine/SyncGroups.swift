@@ -1,14 +1,14 @@
+internal import Glibc
+
 /// Tells who leads a group commit whether others are about to join it.
 ///
 /// Each thread waits for one commit at a time. So as many as waited for the last sync, together
 /// with those who came while it went on, are the threads that write at present; the former come
 /// again as soon as they are awake, and a sync that begins without them makes them wait for two.
 /// PostgreSQL's `commit_delay` and MySQL's `binlog_group_commit_sync_delay` wait for a time that
-/// somebody must set; here it is for as many as there were, and a few turns of the processor.
+/// somebody must set; here it is for as many as there were, and for half of what the last sync took
+/// at most.
 struct SyncGroups {
-    /// How often the leader lets others run before it goes on without them.
-    static let patience = 16
-
     /// Commits that have waited for a sync since the store was opened.
     private var arrivedCount: UInt64 = 0
     /// Of these, how many the last sync covered, and the one that goes on will.
@@ -16,20 +16,41 @@ struct SyncGroups {
     private var coveredNext: UInt64 = 0
     /// How many threads wrote when the last sync ended.
     private var expectedCount: UInt64 = 0
+    /// In nanoseconds since some moment.
+    private var leadSince: UInt64 = 0
+    private var syncBegan: UInt64 = 0
+    private var syncNanoseconds: UInt64 = 0
 
     mutating func arrive() {
         arrivedCount += 1
     }
 
-    /// Whether fewer wait now than wrote when the last sync ended.
-    var isGathering: Bool { arrivedCount - coveredCount < expectedCount }
-
-    mutating func begin() {
-        coveredNext = arrivedCount
+    mutating func lead() {
+        if isAwaitingMore { leadSince = Self.now() }
     }
 
-    mutating func end() {
+    private var isAwaitingMore: Bool { arrivedCount - coveredCount < expectedCount }
+
+    /// Whether fewer wait now than wrote when the last sync ended, and it is not too long ago that
+    /// somebody began to lead.
+    var isGathering: Bool {
+        isAwaitingMore && Self.now() - leadSince < syncNanoseconds / 2
+    }
+
+    mutating func beginSync() {
+        coveredNext = arrivedCount
+        syncBegan = Self.now()
+    }
+
+    mutating func endSync() {
+        syncNanoseconds = Self.now() - syncBegan
         expectedCount = arrivedCount - coveredCount
         coveredCount = coveredNext
+    }
+
+    private static func now() -> UInt64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

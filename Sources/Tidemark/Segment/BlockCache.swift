@@ -7,6 +7,12 @@ internal import Synchronization
 /// looks for, the frame stays until it takes the pin away again. Whoever needs a frame takes one
 /// that nobody has pinned or used since the hand last passed (CLOCK: Corbató, "A paging experiment
 /// with the Multics system", 1968). Blocks that are larger than a frame are not kept.
+///
+/// Once the cache is full, three of four blocks that were missing do not come into it: they are
+/// decompressed, as far as they are needed, into a frame that is lent for as long as the reader
+/// looks at it. The fourth drives out another. What is asked for often is the fourth soon, and what
+/// is not costs less and drives out nothing (Qureshi et al., "Adaptive insertion policies for high
+/// performance caching", 2007: the bimodal one).
 @safe
 final class BlockCache: @unchecked Sendable {
     // Unchecked: a frame's memory and length are written only by whoever made its state busy, and
@@ -28,6 +34,18 @@ final class BlockCache: @unchecked Sendable {
 
     static let frameBytes = DataBlock.bytesMax + Block.slackBytes
 
+    private struct Hands {
+        var lent = -1
+        var clock = -1
+        var isFull = false
+        var missCount = 0
+    }
+
+    /// Frames that are only lent: the first ones, and never many.
+    private static let lentFramesMax = 32
+    /// One of so many blocks that were missing is kept if there is no frame left.
+    private static let keptEach = 4
+
     /// A frame that a reader has pinned.
     @safe
     struct Pinned {
@@ -37,14 +55,16 @@ final class BlockCache: @unchecked Sendable {
     }
 
     private let frameCount: Int
+    private let lentCount: Int
     private let frames: UnsafeMutablePointer<Frame>
     private let memory: UnsafeMutableRawPointer
-    private let hand = Mutex(0)
+    private let hands = Mutex(Hands())
     private let serials = Atomic<UInt64>(1)
 
     /// - Parameter bytesMax: of memory; none is touched before it is needed.
     init(bytesMax: Int) {
         frameCount = min(bytesMax / Self.frameBytes, Int(Int32.max) - 1)
+        lentCount = min(Self.lentFramesMax, frameCount / 8)
         unsafe frames = .allocate(capacity: max(1, frameCount))
         for index in 0..<frameCount {
             unsafe (frames + index).initialize(to: Frame())
@@ -123,26 +143,55 @@ final class BlockCache: @unchecked Sendable {
         return unsafe Pinned(frame: index, base: base, rawCount: rawCount)
     }
 
-    /// A frame of nobody's, busy. nil if two rounds of the hand found none.
+    /// A frame of nobody's, busy. nil if two rounds of the clock's hand found none.
     private func takeFrame() -> Int? {
         guard frameCount > 0 else { return nil }
-        return hand.withLock { hand in
-            for _ in 0..<(2 * frameCount) {
-                hand = hand + 1 < frameCount ? hand + 1 : 0
-                let frame = unsafe frames + hand
-                let state = unsafe frame.pointee.state.load(ordering: .relaxed)
-                if state & (State.pinsMask | State.isBusy) != 0 { continue }
-                if state & State.wasUsed != 0 {
-                    unsafe frame.pointee.state.bitwiseAnd(~State.wasUsed, ordering: .relaxed)
-                    continue
+        return hands.withLock { hands in
+            for _ in 0..<(2 * (frameCount - lentCount)) {
+                hands.clock = max(hands.clock + 1, lentCount)
+                if hands.clock == frameCount {
+                    hands.isFull = true
+                    hands.clock = lentCount
                 }
-                if unsafe frame.pointee.state.compareExchange(
-                    expected: state, desired: State.isBusy, ordering: .acquiringAndReleasing
-                ).exchanged {
-                    return hand
-                }
+                if take(hands.clock, sparingUsed: true) { return hands.clock }
             }
             return nil
         }
+    }
+
+    /// A frame for a block that is not to be kept, pinned until it is given back by ``unpin(_:)``.
+    /// nil if the block may be kept, or no frame can be had just now.
+    ///
+    /// - Parameter rawCount: of the block, at most ``DataBlock/bytesMax``.
+    func lend(rawCount: Int) -> (Pinned, memory: UnsafeMutableRawBufferPointer)? {
+        guard lentCount > 0, rawCount <= DataBlock.bytesMax else { return nil }
+        let taken: Int? = hands.withLock { hands in
+            hands.missCount &+= 1
+            guard hands.isFull, hands.missCount % Self.keptEach != 0 else { return nil }
+            hands.lent = hands.lent + 1 < lentCount ? hands.lent + 1 : 0
+            return take(hands.lent, sparingUsed: false) ? hands.lent : nil
+        }
+        guard let index = taken else { return nil }
+        unsafe (frames + index).pointee.state.wrappingAdd(
+            State.pin &- State.isBusy, ordering: .releasing)
+        let base = unsafe memory + index * Self.frameBytes
+        return unsafe (
+            Pinned(frame: index, base: base, rawCount: rawCount),
+            UnsafeMutableRawBufferPointer(start: base, count: rawCount)
+        )
+    }
+
+    /// Makes a frame busy, unless somebody else uses it or, if that spares it for once, has used it.
+    private func take(_ index: Int, sparingUsed: Bool) -> Bool {
+        let frame = unsafe frames + index
+        let state = unsafe frame.pointee.state.load(ordering: .relaxed)
+        if state & (State.pinsMask | State.isBusy) != 0 { return false }
+        if sparingUsed, state & State.wasUsed != 0 {
+            unsafe frame.pointee.state.bitwiseAnd(~State.wasUsed, ordering: .relaxed)
+            return false
+        }
+        return unsafe frame.pointee.state.compareExchange(
+            expected: state, desired: State.isBusy, ordering: .acquiringAndReleasing
+        ).exchanged
     }
 }

@@ -70,6 +70,11 @@ struct Entry {
     /// Where the milliseconds lie that the time is counted from.
     fileprivate let timeBase: UnsafeRawPointer
 
+    /// Whether the longest stamp would end there or before.
+    func isWhole(before end: UnsafeRawPointer) -> Bool {
+        unsafe stampStart + EntryLayout.stampBytesMax <= end
+    }
+
     /// O(1), a varint to decode.
     var syncCount: UInt64 {
         var place = unsafe stampStart

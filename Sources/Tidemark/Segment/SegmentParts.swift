@@ -250,6 +250,17 @@ final class SegmentParts: @unchecked Sendable {
     ) throws(StoreError) -> FoundEntry? {
         let block = place.block
         let rawCount = try rawCount(of: block)
+        if checkedBlocks[block], let (pinned, memory) = unsafe cache.lend(rawCount: rawCount) {
+            do throws(StoreError) {
+                if let entry = unsafe try passingEntry(at: place, into: memory) {
+                    return FoundEntry(entry, tables, pinned, in: cache)
+                }
+            } catch {
+                cache.unpin(pinned)
+                throw error
+            }
+            cache.unpin(pinned)
+        }
         let filled = unsafe try cache.fill(owner, slot: slots + block, rawCount: rawCount) {
             (memory) throws(StoreError) in
             try unsafe decompress(block, into: memory)
@@ -260,6 +271,28 @@ final class SegmentParts: @unchecked Sendable {
         }
         let entry = unsafe entry(at: place.offset, own.bytes.base, count: rawCount)
         return entry.map { FoundEntry($0, tables, own: own) }
+    }
+
+    /// An entry of a block that was checked before and is not to be kept: decompressed as far as
+    /// the entry reaches, if it is no longer than two of its segment on average. Otherwise nil.
+    private func passingEntry(
+        at place: EntryPlace, into memory: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) -> Entry? {
+        let (base, handle) = unsafe try stored(place.block)
+        try unsafe checkChecksum(base, handle)
+        let average = Int(clamping: footer.rawBytes / max(1, footer.entryCount))
+        let expected = 2 * min(average, DataBlock.bytesMax)
+        let count = min(memory.count, place.offset + expected + EntryLayout.stampBytesMax)
+        let stored = unsafe UnsafeRawBufferPointer(start: base, count: Int(handle.storedCount))
+        let start = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[..<count])
+        guard memory.count == Int(handle.rawCount),
+            unsafe LZ4Block.decompressBeginning(stored, into: start)
+        else { return nil }
+        let raw = UnsafeRawPointer(memory.baseAddress!)
+        guard let entry = unsafe entry(at: place.offset, raw, count: count),
+            unsafe count == memory.count || entry.isWhole(before: raw + count)
+        else { return nil }
+        return entry
     }
 
     @inline(__always)

@@ -28,6 +28,21 @@ package enum LZ4Block {
         return count > 0 ? Int(count) : nil
     }
 
+    /// Decompresses the beginning of a block, as many bytes as the target has. False if that is
+    /// not to be had. Never writes outside the target, whatever the bytes.
+    static func decompressBeginning(
+        _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard bytes.count <= LZ4_MAX_INPUT_SIZE, target.count <= LZ4_MAX_INPUT_SIZE else {
+            return false
+        }
+        let count = unsafe LZ4_decompress_safe_partial(
+            bytes.assumingMemoryBound(to: CChar.self).baseAddress,
+            target.assumingMemoryBound(to: CChar.self).baseAddress,
+            Int32(bytes.count), Int32(target.count), Int32(target.count))
+        return Int(count) == target.count
+    }
+
     /// Decompresses into the whole of the target. False if the bytes are no LZ4 block of exactly
     /// that size. Never writes outside the target, whatever the bytes.
     package static func decompress(
