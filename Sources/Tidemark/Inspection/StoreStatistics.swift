@@ -71,7 +71,12 @@ extension Store {
         let written = engine.monitor.withLock { view.memtables.map(\.log.appended) }
         var counted: [(row: StoreStatistics.Dataset, id: DatasetID)] = []
         for dataset in try datasets() {
-            counted.append(try count(dataset, at: moment, &counts))
+            do throws(StoreError) {
+                counted.append(try count(dataset, at: moment, &counts))
+            } catch let error where error.code == .datasetNotFound {
+                // Made after the moment, or deleted meanwhile.
+                continue
+            }
         }
         for (memtable, bytes) in zip(view.memtables, written) {
             var row = memtable.statistics(written: UInt64(bytes), &counts.all)

@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -158,5 +159,27 @@ struct InspectionTests {
             #expect(count == own.count)
         }
         #expect(try fixture.store.operations(in: "never-there").next() == nil)
+    }
+
+    @Test("Datasets that come and go while statistics are made are counted or not")
+    func statisticsBesideDatasets() throws {
+        let fixture = try filled()
+        let store = fixture.store
+        let isDone = Atomic<Bool>(false)
+        try runOnThreads([
+            {
+                defer { isDone.store(true, ordering: .releasing) }
+                for number in 0..<300 {
+                    try store.dataset("passing-\(number)").put("1", for: "a")
+                    if number > 2 { try store.deleteDataset("passing-\(number - 3)") }
+                }
+            },
+            {
+                while !isDone.load(ordering: .acquiring) {
+                    let names = try store.statistics().datasets.map(\.name)
+                    try require(names.contains("main") && names.contains("other"), "\(names)")
+                }
+            },
+        ])
     }
 }
