@@ -24,7 +24,8 @@ public struct StoreOptions: Hashable, Sendable {
     /// Whether to create the store if the directory is missing or empty.
     public var createsIfMissing: Bool
     /// Opens beside a writer in another process, changes no byte, and sees what was in the log at
-    /// the moment of opening.
+    /// the moment of opening: a copy of up to three logs, in memory. Throws `locked` if the writer
+    /// sealed a log during each of a hundred attempts.
     public var isReadOnly: Bool
     /// Written into the version of every local write; at most ``Limits/authorBytesMax`` bytes.
     public var author: String

@@ -2,6 +2,7 @@
 // acknowledged: for each, its number as eight little-endian bytes.
 //
 //     CrashWriter DIRECTORY process|disk SEED FIRST-NUMBER
+//     CrashWriter DIRECTORY stamps FIRST-NUMBER           the batches of `StampStream`
 //
 // Segments are as small as they may be, so that sealing and compaction happen all the time.
 
@@ -47,6 +48,10 @@ func perform(
 }
 
 func run(_ arguments: [String]) throws -> Int32 {
+    if arguments.count == 4, arguments[2] == "stamps", let first = UInt64(arguments[3]) {
+        try StampStream.write(to: arguments[1], from: first)
+        return 0
+    }
     guard arguments.count == 5, let durability = Durability(rawValue: arguments[2]),
         let seed = UInt64(arguments[3]), var number = UInt64(arguments[4])
     else {

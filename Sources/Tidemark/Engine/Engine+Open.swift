@@ -25,7 +25,7 @@ extension Engine {
                 in: path, storage: storage)
             try storage.syncDirectory(parent(of: path))
         }
-        let engine = try load(path, options, storage, lock)
+        let engine = try load(path, options, storage, lock, manifest(at: path, storage))
         if engine.active == nil { try engine.beginFirstLog() }
         try engine.removeLeftovers()
         // What came back from the logs may never have been durable, and what is done next builds
@@ -53,32 +53,11 @@ extension Engine {
         }
     }
 
-    /// A writer beside us may remove a file between our reading of the manifest and our opening
-    /// it: then there is a newer manifest, and the whole is done again.
-    private static func openReadOnly(
-        at path: String, _ options: StoreOptions, _ storage: any Storage
-    ) throws(StoreError) -> Engine {
-        var attempts = 10
-        while true {
-            do {
-                return try load(path, options, storage, nil)
-            } catch {
-                attempts -= 1
-                guard error.code == .corruption, attempts > 0 else { throw error }
-            }
-        }
-    }
-
-    private static func load(
+    /// - Parameter manifest: of the files to be opened.
+    static func load(
         _ path: String, _ options: StoreOptions, _ storage: any Storage,
-        _ lock: (any AnyObject & Sendable)?
+        _ lock: (any AnyObject & Sendable)?, _ manifest: Manifest
     ) throws(StoreError) -> Engine {
-        let manifest: Manifest
-        do {
-            manifest = try Manifest.read(in: path, storage: storage)
-        } catch let error where error.code == .notAStore {
-            throw .notAStore(path)
-        }
         let cache = BlockCache(bytesMax: options.blockCacheBytes)
         let engine = Engine(
             path: path, options: options, storage: storage, manifest: manifest, cache: cache,
@@ -113,6 +92,17 @@ extension Engine {
         engine.views.replace { _ in ReadView(memtables: [], runs: runs) }
         try engine.recoverLogs()
         return engine
+    }
+
+    /// - Throws: `notAStore` naming the directory, not the file.
+    static func manifest(
+        at path: String, _ storage: any Storage
+    ) throws(StoreError) -> Manifest {
+        do {
+            return try Manifest.read(in: path, storage: storage)
+        } catch let error where error.code == .notAStore {
+            throw .notAStore(path)
+        }
     }
 
     static func parent(of path: String) -> String {

@@ -24,18 +24,12 @@ extension Engine {
             throw Malformed("a log is missing").error(
                 in: filePath(FileName.log(manifest.closedLog)), at: nil)
         }
+        var logs: [LogSegment] = []
+        for number in numbers { logs.append(try openLog(number)) }
+        if options.isReadOnly { try checkLogsStillCount() }
         var previous: Memtable?
         var isCut = false
-        for number in numbers {
-            let log: LogSegment
-            do {
-                log = try LogSegment(
-                    opening: filePath(FileName.log(number)), number: number,
-                    isReadOnly: options.isReadOnly, storage: storage)
-            } catch let error where error.code == .notAStore {
-                throw Malformed("a log went away while the store was opened")
-                    .error(in: filePath(FileName.log(number)), at: nil)
-            }
+        for log in logs {
             guard let header = try header(of: log) else { continue }
             guard !isCut, follows(log, header, on: previous) else {
                 isCut = true
@@ -43,7 +37,7 @@ extension Engine {
                 continue
             }
             // A log begins only when the one before it has ended.
-            if let previous { handOver(previous, nextLog: number) }
+            if let previous { handOver(previous, nextLog: log.number) }
             let memtable = Memtable(log: log, sequenceBase: sequence, recycler: recycler)
             isCut = try replay(memtable)
             previous = memtable
@@ -58,6 +52,16 @@ extension Engine {
         }
         sequence = max(sequence, 1)
         visibleSequence.store(sequence, ordering: .releasing)
+    }
+
+    private func openLog(_ number: UInt64) throws(StoreError) -> LogSegment {
+        let name = filePath(FileName.log(number))
+        do {
+            return try LogSegment(
+                opening: name, number: number, isReadOnly: options.isReadOnly, storage: storage)
+        } catch let error where error.code == .notAStore {
+            throw Malformed("a log went away while the store was opened").error(in: name, at: nil)
+        }
     }
 
     /// The header of a log. nil if it was prepared and never begun, or lost its first page before
