@@ -14,8 +14,11 @@ public enum Limits {
     /// Bytes of a segment's log: from what a small test needs to a quarter of what 32-bit offsets
     /// in it can reach, so that a batch of the largest size still fits behind it.
     public static let segmentBytes = 1 << 20...1 << 30
+    /// Bytes of ``StoreOptions/memoryLimit``: from memtables and segments of some ten thousand
+    /// entries, below which the cost of each comes to count, to more than a machine has.
+    public static let memoryLimit = 8 << 20...1 << 40
     /// Entries of a sealed segment, after which its run goes on in another: making a segment takes
-    /// 28 bytes of memory for each.
+    /// 28 bytes of memory for each. A ``StoreOptions/memoryLimit`` makes it fewer.
     static let segmentEntriesMax = 1 << 20
     /// Bytes of a sealed segment before compression, after which its run goes on in another: the
     /// place of an entry holds the number of its block in 20 bits, and blocks have 4 KiB.

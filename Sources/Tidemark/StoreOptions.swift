@@ -31,8 +31,17 @@ public struct StoreOptions: Hashable, Sendable {
     public var author: String
     /// The size at which the active segment is sealed, in bytes: 1 MiB...1 GiB.
     public var segmentBytes: Int
-    /// Bytes of verified, decompressed blocks kept for readers: 0...
-    public var blockCacheBytes: Int
+    /// Bytes of memory that the store takes in all, up to a few MiB: 8 MiB...1 TiB. The block
+    /// cache is part of it; mapped files are not, since their pages are the page cache of the
+    /// system, which takes them back when it needs them. nil, the default, stands for 64 MiB
+    /// beside the block cache.
+    ///
+    /// What the caller holds comes on top: batches, snapshots, records that were read.
+    public var memoryLimit: Int?
+    /// Bytes of verified, decompressed blocks kept for readers: 0... and at most
+    /// ``memoryLimit`` - 4 MiB. nil, the default, stands for what writing does not need of
+    /// ``memoryLimit``, which is half of it or more, or for 64 MiB if that is nil, too.
+    public var blockCacheBytes: Int?
     /// How many superseded versions of each key survive compaction: 0...1,000,000.
     public var historyVersions: Int
     /// For how long superseded versions survive compaction besides, counted from when the next
@@ -51,8 +60,8 @@ public struct StoreOptions: Hashable, Sendable {
 
     public init(
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
-        author: String = "", segmentBytes: Int = 32 << 20, blockCacheBytes: Int = 64 << 20,
-        historyVersions: Int = 0, historyAge: Duration = .zero,
+        author: String = "", segmentBytes: Int = 32 << 20, memoryLimit: Int? = nil,
+        blockCacheBytes: Int? = nil, historyVersions: Int = 0, historyAge: Duration = .zero,
         compactsAutomatically: Bool = true, compression: Compression = .lz4
     ) {
         self.durability = durability
@@ -60,6 +69,7 @@ public struct StoreOptions: Hashable, Sendable {
         self.isReadOnly = isReadOnly
         self.author = author
         self.segmentBytes = segmentBytes
+        self.memoryLimit = memoryLimit
         self.blockCacheBytes = blockCacheBytes
         self.historyVersions = historyVersions
         self.historyAge = historyAge

@@ -3,6 +3,7 @@
 //
 //     CrashWriter DIRECTORY process|disk SEED FIRST-NUMBER
 //     CrashWriter DIRECTORY stamps FIRST-NUMBER           the batches of `StampStream`
+//     CrashWriter DIRECTORY churn LIMIT RECORDS           ends by itself; see `MemoryChurn`
 //
 // Segments are as small as they may be, so that sealing and compaction happen all the time.
 
@@ -50,6 +51,12 @@ func perform(
 func run(_ arguments: [String]) throws -> Int32 {
     if arguments.count == 4, arguments[2] == "stamps", let first = UInt64(arguments[3]) {
         try StampStream.write(to: arguments[1], from: first)
+        return 0
+    }
+    if arguments.count == 5, arguments[2] == "churn", let limit = Int(arguments[3]),
+        let count = Int(arguments[4])
+    {
+        try MemoryChurn.run(at: arguments[1], limit: limit, recordCount: count)
         return 0
     }
     guard arguments.count == 5, let durability = Durability(rawValue: arguments[2]),

@@ -237,7 +237,9 @@ extension Engine {
                         + "be written at once. Split it")
             }
             guard let active else { throw .closed(path) }
-            if active.log.remainingPayload >= payloadBytes {
+            if active.log.remainingPayload >= payloadBytes,
+                active.hasRoom(within: budget.memtableBytesMax)
+            {
                 do {
                     try active.log.reserve(payload: payloadBytes)
                 } catch {
@@ -269,7 +271,10 @@ extension Engine {
         let log = try nextLog(payloadBytes: payloadBytes)
         try old.log.reserve(payload: 0)
         old.log.end()
-        let next = Memtable(log: log, sequenceBase: sequence, recycler: recycler)
+        let next = Memtable(
+            log: log, sequenceBase: sequence,
+            keysExpected: min(old.keyCount / 16 * 17, budget.keysExpectedMax),
+            recycler: recycler)
         log.begin(
             header: FileHeader(
                 kind: .log, segment: log.number, tag: manifest.tag,

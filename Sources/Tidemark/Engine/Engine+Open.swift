@@ -58,7 +58,7 @@ extension Engine {
         _ path: String, _ options: StoreOptions, _ storage: any Storage,
         _ lock: (any AnyObject & Sendable)?, _ manifest: Manifest
     ) throws(StoreError) -> Engine {
-        let cache = BlockCache(bytesMax: options.blockCacheBytes)
+        let cache = BlockCache(bytesMax: MemoryBudget(options).blockCacheBytes)
         let engine = Engine(
             path: path, options: options, storage: storage, manifest: manifest, cache: cache,
             lock: lock)
@@ -236,9 +236,7 @@ extension StoreOptions {
         try require(
             Limits.segmentBytes.contains(segmentBytes),
             "the option segmentBytes is \(segmentBytes); allowed are \(Limits.segmentBytes)")
-        try require(
-            blockCacheBytes >= 0,
-            "the option blockCacheBytes is \(blockCacheBytes); it may not be negative")
+        try checkMemory()
         try require(
             Limits.historyVersions.contains(historyVersions),
             "the option historyVersions is \(historyVersions); allowed are "

@@ -31,8 +31,9 @@ extension Engine {
 
     /// Begins a log ahead of need once the active one is a quarter full.
     func prepareNextLogIfDue() {
-        guard preparedLog == nil, !isPreparing, let log = active?.log,
-            log.appended > log.capacity / 4
+        guard preparedLog == nil, !isPreparing, let active,
+            active.log.appended > active.log.capacity / 4
+                || active.nodeBytes > budget.memtableBytesMax / 4
         else { return }
         isPreparing = true
         monitor.broadcast()

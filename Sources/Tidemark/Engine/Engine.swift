@@ -15,6 +15,7 @@ final class Engine: @unchecked Sendable {
 
     let path: String
     let options: StoreOptions
+    let budget: MemoryBudget
     let storage: any Storage
     let cache: BlockCache
     let waiters = ChangeWaiters()
@@ -68,6 +69,9 @@ final class Engine: @unchecked Sendable {
         cache: BlockCache, lock: (any AnyObject & Sendable)?
     ) {
         self.path = path
+        budget = MemoryBudget(options)
+        var options = options
+        options.segmentEntriesMax = budget.segmentEntriesMax
         self.options = options
         self.storage = storage
         self.manifest = manifest

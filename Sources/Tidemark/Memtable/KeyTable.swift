@@ -16,6 +16,8 @@ final class KeyTable: @unchecked Sendable {
     private static let addressBits: UInt64 = 48
     private static let addressMask: UInt64 = 1 << addressBits - 1
     private static let bitsFirst: UInt64 = 10
+    /// A table of 128 MiB: what is expected is a guess.
+    private static let bitsFirstMax: UInt64 = 24
 
     /// A place in the table; good until the next one is asked for.
     @safe
@@ -27,34 +29,56 @@ final class KeyTable: @unchecked Sendable {
 
     /// What readers load: the address of the mask, which the slots follow.
     private let current = Atomic<UInt>(0)
-    /// All that were ever made. The last is the current one.
+    /// All that were made before the current one, and their masks.
     @exclusivity(unchecked)
-    private var memories: [UnsafeMutablePointer<Atomic<UInt64>>] = unsafe []
+    private var former: [(memory: UnsafeMutablePointer<Atomic<UInt64>>, mask: UInt64)] = unsafe []
     @exclusivity(unchecked) private var memory: UnsafeMutablePointer<Atomic<UInt64>>
     @exclusivity(unchecked) private var mask: UInt64
     @exclusivity(unchecked) private var used: UInt64 = 0
 
-    init() {
-        unsafe mask = 1 << Self.bitsFirst - 1
+    /// Of all tables together.
+    @exclusivity(unchecked) private var byteCount: Int
+
+    /// - Parameter keysExpected: for so many it need not grow, which would take some milliseconds
+    ///   for each hundred thousand keys, and leave the smaller tables behind.
+    init(keysExpected: Int) {
+        var bits = Self.bitsFirst
+        while bits < Self.bitsFirstMax, (keysExpected + 1) * 2 >= 1 << bits { bits += 1 }
+        unsafe mask = 1 << bits - 1
+        unsafe byteCount = Self.byteCount(mask: mask)
         unsafe memory = Self.allocate(mask: mask)
-        unsafe memories.append(memory)
         unsafe current.store(UInt(bitPattern: memory), ordering: .releasing)
     }
 
     deinit {
-        unsafe memories.forEach { unsafe $0.deallocate() }
+        unsafe former.append((memory, mask))
+        for index in unsafe former.indices {
+            let (memory, mask) = unsafe former[index]
+            unsafe Pages.giveBack(memory, byteCount: Self.byteCount(mask: mask))
+        }
     }
 
-    /// The mask, then the slots, all empty.
+    /// Of the mask and the slots.
+    private static func byteCount(mask: UInt64) -> Int {
+        (Int(mask) + 2) * MemoryLayout<Atomic<UInt64>>.stride
+    }
+
+    /// The mask, then the slots, all empty, which is what the zeros of fresh pages stand for: so
+    /// a large table costs time as it is used and not all at once.
     private static func allocate(mask: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        let count = Int(mask) + 2
-        let memory = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: count)
+        let memory = unsafe Pages.take(byteCount: byteCount(mask: mask))
+            .bindMemory(to: Atomic<UInt64>.self, capacity: Int(mask) + 2)
         unsafe memory.initialize(to: Atomic(mask))
-        for index in 1..<count {
-            unsafe (memory + index).initialize(to: Atomic(0))
-        }
         return unsafe memory
     }
+
+    /// Of memory, once there is a key more. For the writer.
+    var byteCountOfNext: Int {
+        unsafe (used + 1) * 2 > mask ? byteCount + 2 * Self.byteCount(mask: mask) : byteCount
+    }
+
+    /// How many keys there are. For the writer.
+    var count: Int { unsafe Int(used) }
 
     /// The newest node of a key; nil if there is none. For readers.
     @inline(__always)
@@ -110,7 +134,9 @@ final class KeyTable: @unchecked Sendable {
     private func grow() {
         let old = unsafe memory
         let oldMask = unsafe mask
+        unsafe former.append((old, oldMask))
         unsafe mask = mask << 1 | 1
+        unsafe byteCount += Self.byteCount(mask: mask)
         unsafe memory = Self.allocate(mask: mask)
         for oldIndex in 1...(Int(oldMask) + 1) {
             let slot = unsafe old[oldIndex].load(ordering: .relaxed)
@@ -121,7 +147,6 @@ final class KeyTable: @unchecked Sendable {
             }
             unsafe memory[Int(index) + 1].store(slot, ordering: .relaxed)
         }
-        unsafe memories.append(memory)
         unsafe current.store(UInt(bitPattern: memory), ordering: .releasing)
     }
 

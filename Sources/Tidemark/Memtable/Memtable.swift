@@ -19,7 +19,7 @@ final class Memtable: @unchecked Sendable {
     let sequenceBase: UInt64
     /// Held by every view of the time in which the log was the active one.
     let era = Era()
-    private let keys = KeyTable()
+    private let keys: KeyTable
     private let nodes: NodeStore
     private let order = SortedRuns()
     @exclusivity(unchecked) private var tails: [DatasetID: UInt] = [:]
@@ -30,13 +30,18 @@ final class Memtable: @unchecked Sendable {
 
     /// - Parameters:
     ///   - sequenceBase: of the store when the log was begun.
+    ///   - keysExpected: a guess at how many keys there will be.
     ///   - recycler: is given the log when nobody can read it any more.
-    init(log: LogSegment, sequenceBase: UInt64, recycler: LogRecycler? = nil) {
+    init(
+        log: LogSegment, sequenceBase: UInt64, keysExpected: Int = 0,
+        recycler: LogRecycler? = nil
+    ) {
         self.log = log
         self.sequenceBase = sequenceBase
         self.recycler = recycler
         // No entry takes less than its head, one byte of key and its stamp.
         nodes = NodeStore(countMax: log.capacity / 8)
+        keys = KeyTable(keysExpected: keysExpected)
     }
 
     deinit {
@@ -47,6 +52,23 @@ final class Memtable: @unchecked Sendable {
     var count: Int { published.load(ordering: .acquiring) }
 
     var isEmpty: Bool { count == 0 }
+
+    /// How many keys there are. Only under the writer lock.
+    var keyCount: Int { keys.count }
+
+    /// Of memory, for the entries alone. Only under the writer lock.
+    var nodeBytes: Int { unsafe nodes.count * MemoryLayout<MemtableNode>.stride }
+
+    /// Whether an entry more would leave the memory that this takes within a bound: nodes, tables,
+    /// and the states of datasets that the log keeps in memory. An empty one has room for any.
+    /// Only under the writer lock.
+    func hasRoom(within bytesMax: Int) -> Bool {
+        let datasetBytes = unsafe tails.count * Self.bytesEachDataset
+        return nodeBytes + datasetBytes + keys.byteCountOfNext <= bytesMax || nodeBytes == 0
+    }
+
+    /// The state of a dataset, its place in the catalog, and that of its newest change here.
+    private static let bytesEachDataset = 384
 
     /// Adds an entry that lies in the mapped log. O(1) on average.
     ///

@@ -27,6 +27,7 @@ final class NodeStore: @unchecked Sendable {
 
     private static let chunkBits = 13
     private static let chunkCount = 1 << chunkBits
+    private static let chunkBytes = chunkCount * MemoryLayout<MemtableNode>.stride
 
     private let chunks: UnsafeMutablePointer<NodePointer?>
     private let chunkCountMax: Int
@@ -41,7 +42,9 @@ final class NodeStore: @unchecked Sendable {
 
     deinit {
         for index in 0..<chunkCountMax {
-            unsafe chunks[index]?.deallocate()
+            if let chunk = unsafe chunks[index] {
+                unsafe Pages.giveBack(chunk, byteCount: Self.chunkBytes)
+            }
         }
         unsafe chunks.deallocate()
     }
@@ -59,7 +62,8 @@ final class NodeStore: @unchecked Sendable {
         if index & (Self.chunkCount - 1) == 0 {
             precondition(
                 index >> Self.chunkBits < chunkCountMax, "more entries than a log can hold")
-            unsafe chunks[index >> Self.chunkBits] = .allocate(capacity: Self.chunkCount)
+            unsafe chunks[index >> Self.chunkBits] = Pages.take(byteCount: Self.chunkBytes)
+                .bindMemory(to: MemtableNode.self, capacity: Self.chunkCount)
         }
         let place = unsafe self[index]
         unsafe place.initialize(to: node)

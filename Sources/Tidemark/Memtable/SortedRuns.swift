@@ -12,9 +12,9 @@ final class SortedRuns: Sendable {
     @safe
     final class Run: @unchecked Sendable {
         // Unchecked: pointers to nodes that never change, valid as long as their memtable.
-        let nodes: [NodePointer]
+        let nodes: PageArray<NodePointer>
 
-        init(_ nodes: [NodePointer]) { unsafe self.nodes = nodes }
+        init(_ nodes: PageArray<NodePointer>) { unsafe self.nodes = nodes }
 
         var count: Int { unsafe nodes.count }
 
@@ -69,8 +69,7 @@ final class SortedRuns: Sendable {
     }
 
     private static func merged(_ left: Run, _ right: Run, of memtable: Memtable) -> Run {
-        var nodes: [NodePointer] = unsafe []
-        unsafe nodes.reserveCapacity(left.count + right.count)
+        let nodes = unsafe PageArray<NodePointer>(capacity: left.count + right.count)
         var (leftIndex, rightIndex) = (0, 0)
         while leftIndex < left.count, rightIndex < right.count {
             if unsafe memtable.precedes(left[leftIndex], right[rightIndex]) {
@@ -81,8 +80,8 @@ final class SortedRuns: Sendable {
                 rightIndex += 1
             }
         }
-        unsafe nodes.append(contentsOf: left.nodes[leftIndex...])
-        unsafe nodes.append(contentsOf: right.nodes[rightIndex...])
+        for index in leftIndex..<left.count { unsafe nodes.append(left[index]) }
+        for index in rightIndex..<right.count { unsafe nodes.append(right[index]) }
         return unsafe Run(nodes)
     }
 }

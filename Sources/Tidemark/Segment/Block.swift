@@ -12,8 +12,7 @@ final class Block: @unchecked Sendable {
     init(
         count: Int, fill: (UnsafeMutableRawBufferPointer) throws(StoreError) -> Void
     ) throws(StoreError) {
-        let whole = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: count + Self.slackBytes, alignment: 16)
+        let whole = unsafe Pages.allocate(byteCount: count + Self.slackBytes)
         unsafe UnsafeMutableRawBufferPointer(rebasing: whole[count...])
             .initializeMemory(as: UInt8.self, repeating: 0)
         unsafe memory = UnsafeMutableRawBufferPointer(rebasing: whole[..<count])
@@ -22,7 +21,9 @@ final class Block: @unchecked Sendable {
     }
 
     deinit {
-        unsafe memory.deallocate()
+        unsafe Pages.deallocate(
+            UnsafeMutableRawBufferPointer(
+                start: memory.baseAddress, count: memory.count + Self.slackBytes))
     }
 
     /// Valid as long as the block is held.

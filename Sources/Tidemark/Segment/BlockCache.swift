@@ -63,18 +63,19 @@ final class BlockCache: @unchecked Sendable {
 
     /// - Parameter bytesMax: of memory; none is touched before it is needed.
     init(bytesMax: Int) {
-        frameCount = min(bytesMax / Self.frameBytes, Int(Int32.max) - 1)
+        let bytesEachFrame = Self.frameBytes + MemoryLayout<Frame>.stride
+        frameCount = min(bytesMax / bytesEachFrame, Int(Int32.max) - 1)
         lentCount = min(Self.lentFramesMax, frameCount / 8)
         unsafe frames = .allocate(capacity: max(1, frameCount))
         for index in 0..<frameCount {
             unsafe (frames + index).initialize(to: Frame())
         }
-        unsafe memory = .allocate(byteCount: max(1, frameCount * Self.frameBytes), alignment: 64)
+        unsafe memory = Pages.take(byteCount: frameCount * Self.frameBytes)
     }
 
     deinit {
         unsafe frames.deallocate()
-        unsafe memory.deallocate()
+        unsafe Pages.giveBack(memory, byteCount: frameCount * Self.frameBytes)
     }
 
     /// A number that no other segment of this cache has.

@@ -20,22 +20,33 @@ enum ChangeIndex {
 }
 
 /// Collects the changes of a segment in the order of its entries and puts them into the order of
-/// change. Takes 16 bytes of memory for each change of the dataset at hand, and about five for
-/// each of those before.
+/// change. Takes 8 bytes of memory for each change of the dataset at hand, as much again while
+/// these are sorted, and about five for each of those before.
 struct ChangeIndexBuilder {
     struct Block {
         let first: Change
         let range: Range<Int>
     }
 
-    private(set) var bytes: [UInt8] = []
+    /// A copy of the builder would share these; there is none.
+    private(set) var bytes = PageArray<UInt8>(capacity: 256 << 10)
     private(set) var blocks: [Block] = []
-    private var pending: [(syncCount: UInt64, place: EntryPlace)] = []
+    /// Of the dataset at hand: sync count, counted from `base`, in the upper half, place in the
+    /// lower.
+    private var pending: PageArray<UInt64>
+    private var base: UInt64 = 0
+    /// In place of `pending` for a dataset whose sync counts lie more than 2^32 apart.
+    private var wide: [Change] = []
     private var dataset: DatasetID = 0
     private var writer = ByteWriter()
     private var previous = Change(dataset: 0, syncCount: 0, place: EntryPlace(rawValue: 0))
     private var first = Change(dataset: 0, syncCount: 0, place: EntryPlace(rawValue: 0))
     private var linesInBlock = 0
+
+    /// - Parameter countMax: of changes there can be; more cost copying.
+    init(countMax: Int) {
+        pending = PageArray(capacity: countMax)
+    }
 
     /// Changes must come grouped by dataset, in rising order of these.
     @inline(__always)
@@ -44,7 +55,23 @@ struct ChangeIndexBuilder {
             flushDataset()
             dataset = change.dataset
         }
-        pending.append((change.syncCount, change.place))
+        if pending.count == 0 { base = change.syncCount - min(change.syncCount, 1 << 31) }
+        // What is less than the base comes out as more than fits, too.
+        let offset = change.syncCount &- base
+        guard wide.isEmpty, offset >> 32 == 0 else { return addWide(change) }
+        pending.append(offset << 32 | UInt64(change.place.rawValue))
+    }
+
+    private mutating func addWide(_ change: Change) {
+        for index in 0..<pending.count { wide.append(self.change(pending[index])) }
+        pending.removeAll()
+        wide.append(change)
+    }
+
+    private func change(_ line: UInt64) -> Change {
+        Change(
+            dataset: dataset, syncCount: base + line >> 32,
+            place: EntryPlace(rawValue: UInt32(truncatingIfNeeded: line)))
     }
 
     mutating func finish() {
@@ -53,12 +80,12 @@ struct ChangeIndexBuilder {
     }
 
     private mutating func flushDataset() {
-        guard !pending.isEmpty else { return }
-        ChangeSort.sort(&pending)
-        for (syncCount, place) in pending {
-            append(Change(dataset: dataset, syncCount: syncCount, place: place))
-        }
-        pending.removeAll(keepingCapacity: true)
+        ChangeSort.sort(pending)
+        for index in 0..<pending.count { append(change(pending[index])) }
+        pending.removeAll()
+        wide.sort { $0.syncCount < $1.syncCount }
+        for change in wide { append(change) }
+        wide = []
     }
 
     private mutating func append(_ change: Change) {
@@ -80,7 +107,7 @@ struct ChangeIndexBuilder {
     private mutating func endBlock() {
         guard linesInBlock > 0 else { return }
         let start = bytes.count
-        bytes.append(contentsOf: writer.bytes)
+        unsafe writer.bytes.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
         blocks.append(Block(first: first, range: start..<bytes.count))
         writer.removeAll()
         linesInBlock = 0
@@ -128,51 +155,58 @@ extension ChangeIndex {
     }
 }
 
-/// Sorts changes by sync count: counts of one dataset lie close together and no two are equal, so
-/// a radix sort does it in a few passes.
+/// Sorts changes by sync count, which stands in the upper half of a line: counts of one dataset
+/// lie close together and no two are equal, so a radix sort does it in a few passes.
 enum ChangeSort {
-    typealias Line = (syncCount: UInt64, place: EntryPlace)
+    private typealias Lines = UnsafeMutableBufferPointer<UInt64>
 
     private static let digitBits: UInt64 = 11
     /// Below this many a comparison sort is as fast.
     private static let radixCountMin = 512
 
-    static func sort(_ lines: inout [Line]) {
+    static func sort(_ array: PageArray<UInt64>) {
+        var lines = unsafe array.elements
         var least = UInt64.max
         var greatest: UInt64 = 0
         var isSorted = true
         var previous: UInt64 = 0
-        for line in lines {
-            least = min(least, line.syncCount)
-            greatest = max(greatest, line.syncCount)
-            isSorted = isSorted && previous <= line.syncCount
-            previous = line.syncCount
+        for index in 0..<array.count {
+            let line = array[index]
+            least = min(least, line)
+            greatest = max(greatest, line)
+            isSorted = isSorted && previous <= line
+            previous = line
         }
         if isSorted { return }
-        let bits = UInt64(UInt64.bitWidth - (greatest - least).leadingZeroBitCount)
-        guard lines.count >= radixCountMin, bits <= 4 * digitBits else {
-            lines.sort { $0.syncCount < $1.syncCount }
-            return
+        guard lines.count >= radixCountMin else { return unsafe lines.sort() }
+        let spare = PageArray<UInt64>(capacity: array.count)
+        spare.resize(to: array.count)
+        var other = unsafe spare.elements
+        // Counted from the least one, so that no pass is made for digits that all have in common.
+        let floor = least >> 32
+        let bits = UInt64(UInt64.bitWidth - (greatest >> 32 - floor).leadingZeroBitCount)
+        for shift in stride(from: UInt64(0), to: bits, by: Int(digitBits)) {
+            unsafe pass(from: lines, to: other, floor: floor, shift: shift)
+            unsafe swap(&lines, &other)
         }
-        var other = lines
-        var shift: UInt64 = 0
-        while shift < bits {
-            pass(from: lines, to: &other, least: least, shift: shift)
-            swap(&lines, &other)
-            shift += digitBits
+        // After an odd number of passes they lie in the spare memory.
+        if unsafe lines.baseAddress != array.elements.baseAddress {
+            unsafe other.baseAddress!.update(from: lines.baseAddress!, count: lines.count)
         }
     }
 
-    private static func pass(from: [Line], to: inout [Line], least: UInt64, shift: UInt64) {
+    private static func pass(from: Lines, to: Lines, floor: UInt64, shift: UInt64) {
         let mask: UInt64 = 1 << digitBits - 1
         var starts = [Int](repeating: 0, count: 1 << Int(digitBits) + 1)
-        for line in from {
-            starts[Int((line.syncCount - least) >> shift & mask) + 1] += 1
+        for index in 0..<from.count {
+            let line = unsafe from[index]
+            starts[Int((line >> 32 - floor) >> shift & mask) + 1] += 1
         }
         for digit in 1..<starts.count { starts[digit] += starts[digit - 1] }
-        for line in from {
-            let digit = Int((line.syncCount - least) >> shift & mask)
-            to[starts[digit]] = line
+        for index in 0..<from.count {
+            let line = unsafe from[index]
+            let digit = Int((line >> 32 - floor) >> shift & mask)
+            unsafe to[starts[digit]] = line
             starts[digit] += 1
         }
     }

@@ -30,19 +30,23 @@ enum HashIndex {
         (keys + keysPerBucketWanted - 1) / keysPerBucketWanted + 1
     }
 
-    /// All buckets, for the keys with the given hashes.
-    static func build(_ keys: [(hash: UInt64, place: EntryPlace)]) -> [UInt8] {
-        let count = bucketCount(keys: keys.count)
-        var bytes = [UInt8](repeating: 0, count: count * bucketByteCount)
-        unsafe bytes.withUnsafeMutableBytes { bytes in
-            for key in keys {
-                var number = bucket(of: key.hash, count: count)
-                while unsafe !insert(key.hash, key.place, bytes.baseAddress! + number * 64) {
-                    number = number + 1 < count ? number + 1 : 0
-                }
+    /// All buckets, for the keys with the given hashes and the places of their newest entries.
+    static func build(
+        hashes: PageArray<UInt64>, places: PageArray<UInt32>
+    ) -> PageArray<UInt8> {
+        let count = bucketCount(keys: hashes.count)
+        let buckets = PageArray<UInt8>(capacity: count * bucketByteCount)
+        buckets.resize(to: count * bucketByteCount)
+        let base = unsafe UnsafeMutableRawPointer(buckets.elements.baseAddress!)
+        for index in 0..<hashes.count {
+            let hash = hashes[index]
+            let place = EntryPlace(rawValue: places[index])
+            var number = bucket(of: hash, count: count)
+            while unsafe !insert(hash, place, base + number * bucketByteCount) {
+                number = number + 1 < count ? number + 1 : 0
             }
         }
-        return bytes
+        return buckets
     }
 
     /// False, and a mark, if the bucket is full.
@@ -65,14 +69,12 @@ enum HashIndex {
     }
 
     /// XXH3-64 of each chunk.
-    static func checksums(of buckets: [UInt8]) -> [UInt64] {
+    static func checksums(of buckets: PageArray<UInt8>) -> [UInt64] {
         let chunkBytes = bucketsPerChunk * bucketByteCount
-        return unsafe buckets.withUnsafeBytes { buckets in
-            stride(from: 0, to: buckets.count, by: chunkBytes).map { start in
-                unsafe checksum64(
-                    UnsafeRawBufferPointer(
-                        rebasing: buckets[start..<min(start + chunkBytes, buckets.count)]))
-            }
+        return stride(from: 0, to: buckets.count, by: chunkBytes).map { start in
+            let end = min(start + chunkBytes, buckets.count)
+            return unsafe checksum64(
+                UnsafeRawBufferPointer(rebasing: buckets.bytes[start..<end]))
         }
     }
 }

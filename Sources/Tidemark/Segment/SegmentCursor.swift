@@ -4,19 +4,18 @@ final class BlockBuffer {
     private var memory: UnsafeMutableRawBufferPointer
 
     init() {
-        unsafe memory = .allocate(
-            byteCount: DataBlock.bytesMax + Block.slackBytes, alignment: 16)
+        unsafe memory = Pages.allocate(byteCount: DataBlock.bytesMax + Block.slackBytes)
     }
 
     deinit {
-        unsafe memory.deallocate()
+        unsafe Pages.deallocate(memory)
     }
 
     /// Uninitialised; what was there before is gone.
     func room(_ byteCount: Int) -> UnsafeMutableRawBufferPointer {
         if unsafe memory.count < byteCount + Block.slackBytes {
-            unsafe memory.deallocate()
-            unsafe memory = .allocate(byteCount: byteCount + Block.slackBytes, alignment: 16)
+            unsafe Pages.deallocate(memory)
+            unsafe memory = Pages.allocate(byteCount: byteCount + Block.slackBytes)
         }
         return unsafe UnsafeMutableRawBufferPointer(rebasing: memory[..<byteCount])
     }

@@ -26,6 +26,17 @@ final class SegmentOutput {
         if unsafe buffer.count >= Self.bufferBytes { try flush() }
     }
 
+    /// The same for what is large: it is not copied, apart from a small one.
+    func append(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
+        guard bytes.count >= Self.bufferBytes else {
+            unsafe buffer.append(contentsOf: bytes)
+            return
+        }
+        try flush()
+        try unsafe file.write(bytes, at: written)
+        written += UInt64(bytes.count)
+    }
+
     func align(to alignment: Int) throws(StoreError) {
         let rest = Int(offset % UInt64(alignment))
         guard rest > 0 else { return }

@@ -43,7 +43,7 @@ struct TallyPart {
 /// missing. Takes about 25 bytes of memory for each entry of the segment.
 struct SegmentTally {
     private var sum = TallyPart()
-    private var changes = ChangeIndexBuilder()
+    private var changes = ChangeIndexBuilder(countMax: 1 << 16)
 
     /// False once a block could not be read: then there is nothing to compare.
     var isWhole: Bool { sum.isWhole }
@@ -97,12 +97,11 @@ struct SegmentTally {
     }
 
     private func decoded(_ block: ChangeIndexBuilder.Block, _ parts: SegmentParts) -> [Change] {
-        unsafe changes.bytes.withUnsafeBytes { bytes in
-            let lines = unsafe ByteView(UnsafeRawBufferPointer(rebasing: bytes[block.range]))
-            // An index that was just made from good entries cannot be read only if two of them
-            // have one sync count; then none is expected, and the comparison fails.
-            return (try? ChangeIndex.decode(lines, blockCount: parts.directory.blockCount)) ?? []
-        }
+        let lines = unsafe ByteView(
+            UnsafeRawBufferPointer(rebasing: changes.bytes.bytes[block.range]))
+        // An index that was just made from good entries cannot be read only if two of them have
+        // one sync count; then none is expected, and the comparison fails.
+        return (try? ChangeIndex.decode(lines, blockCount: parts.directory.blockCount)) ?? []
     }
 }
 

@@ -1,8 +1,14 @@
 /// Writes one sealed segment: entries come in their order, blocks go out as they fill, and the
-/// indexes follow. Takes 28 bytes of memory for each entry until it is finished.
+/// indexes follow. Takes up to 28 bytes of memory for each entry until it is finished
+/// (``bytesEachEntry``).
 ///
 /// A crash before `finish` returned leaves a file that no manifest names; opening removes it.
 final class SegmentWriter {
+    /// Of memory while a segment is made: 12 for the hash index and 8 for the change index as the
+    /// entries come; at the end, before the first are given back, 8 for the buckets, and then as
+    /// many again for sorting the changes.
+    static let bytesEachEntry = 28
+
     let number: UInt64
     private let output: SegmentOutput
     private let entriesMax: UInt64
@@ -12,8 +18,10 @@ final class SegmentWriter {
     @exclusivity(unchecked) private var tables = VersionTables.Content()
     @exclusivity(unchecked) private var block = DataBlockBuilder()
     @exclusivity(unchecked) private var directory = SegmentDirectoryBuilder()
-    @exclusivity(unchecked) private var keys: [(hash: UInt64, place: EntryPlace)] = []
-    @exclusivity(unchecked) private var changes = ChangeIndexBuilder()
+    /// The hash of each key and the place of its newest entry.
+    @exclusivity(unchecked) private var hashes: PageArray<UInt64>
+    @exclusivity(unchecked) private var places: PageArray<UInt32>
+    @exclusivity(unchecked) private var changes: ChangeIndexBuilder
     @exclusivity(unchecked) private var datasets = SegmentDatasets()
     private var losses = SegmentLosses()
     @exclusivity(unchecked) private var translation = OriginTranslation()
@@ -24,6 +32,9 @@ final class SegmentWriter {
     ) throws(StoreError) {
         self.number = number
         entriesMax = UInt64(options.segmentEntriesMax)
+        unsafe hashes = PageArray(capacity: options.segmentEntriesMax)
+        unsafe places = PageArray(capacity: options.segmentEntriesMax)
+        unsafe changes = ChangeIndexBuilder(countMax: options.segmentEntriesMax)
         unsafe footer = SegmentFooter(segment: number)
         let header = FileHeader(
             kind: .sealed, segment: number, tag: tag, madeAt: storage.wallClockMilliseconds())
@@ -86,7 +97,10 @@ final class SegmentWriter {
             dataset: dataset, kind: kind, isSuperseded: isSuperseded, key: key, value: value,
             stamp: stamp)
         let place = unsafe EntryPlace(block: directory.blockCount, offset: offset)
-        if !isSuperseded { unsafe keys.append((KeyHash.of(key, in: dataset), place)) }
+        if !isSuperseded {
+            unsafe hashes.append(KeyHash.of(key, in: dataset))
+            unsafe places.append(place.rawValue)
+        }
         if dataset != 0 {
             unsafe changes.add(Change(dataset: dataset, syncCount: stamp.syncCount, place: place))
         }
@@ -117,8 +131,11 @@ final class SegmentWriter {
         if unsafe !block.isEmpty { try endBlock() }
         unsafe footer.dataBlockCount = UInt64(directory.blockCount)
         unsafe footer.dataEnd = output.offset
+        let buckets = unsafe HashIndex.build(hashes: hashes, places: places)
+        // Not needed any more, and the changes are still to be sorted.
+        unsafe (hashes, places) = (PageArray(capacity: 0), PageArray(capacity: 0))
         let changeRows = try writeChanges()
-        try writeHashIndex()
+        try writeHashIndex(buckets)
         let last = unsafe block.lastPosition
         unsafe footer.directory = try output.appendBlock(
             directory.finish(last: last, dataEnd: footer.dataEnd), .directory)
@@ -136,10 +153,8 @@ final class SegmentWriter {
         unsafe changes.finish()
         var rows = ByteWriter()
         for block in unsafe changes.blocks {
-            let handle = unsafe try changes.bytes.withBytes { (bytes) throws(StoreError) in
-                try unsafe output.appendBlock(
-                    UnsafeRawBufferPointer(rebasing: bytes.buffer[block.range]), .changes)
-            }
+            let handle = unsafe try output.appendBlock(
+                UnsafeRawBufferPointer(rebasing: changes.bytes.bytes[block.range]), .changes)
             rows.append(fixed32: block.first.dataset)
             rows.append(fixed32: UInt32(handle.offset >> 3))
             rows.append(fixed64: block.first.syncCount)
@@ -150,12 +165,11 @@ final class SegmentWriter {
         return rows.bytes
     }
 
-    private func writeHashIndex() throws(StoreError) {
-        let buckets = unsafe HashIndex.build(keys)
+    private func writeHashIndex(_ buckets: PageArray<UInt8>) throws(StoreError) {
         try output.align(to: HashIndex.bucketByteCount)
         unsafe footer.indexOffset = output.offset
         unsafe footer.bucketCount = UInt64(buckets.count / HashIndex.bucketByteCount)
-        try output.append(buckets)
+        try unsafe output.append(buckets.bytes)
         var checksums = ByteWriter()
         for checksum in HashIndex.checksums(of: buckets) {
             checksums.append(fixed64: checksum)
@@ -167,8 +181,7 @@ final class SegmentWriter {
 /// Puts entries together to a block of kind `data`.
 @safe
 struct DataBlockBuilder: ~Copyable {
-    private var memory = UnsafeMutableRawBufferPointer.allocate(
-        byteCount: 2 * DataBlock.bytesMax, alignment: 16)
+    private var memory = unsafe Pages.allocate(byteCount: 2 * DataBlock.bytesMax)
     private var used = DataBlock.entriesOffset
     private var offsets: [UInt16] = []
     private var timeBase: UInt64 = 0
@@ -181,7 +194,7 @@ struct DataBlockBuilder: ~Copyable {
     init() {}
 
     deinit {
-        unsafe memory.deallocate()
+        unsafe Pages.deallocate(memory)
     }
 
     var isEmpty: Bool { offsets.isEmpty }
@@ -227,10 +240,9 @@ struct DataBlockBuilder: ~Copyable {
     }
 
     private mutating func grow(to byteCount: Int) {
-        let wider = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: byteCount, alignment: 16)
+        let wider = unsafe Pages.allocate(byteCount: byteCount)
         unsafe wider.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<used]))
-        unsafe memory.deallocate()
+        unsafe Pages.deallocate(memory)
         unsafe memory = wider
     }
 

@@ -19,7 +19,7 @@ struct TidemarkKind: EngineKind {
     func settings(_ options: EngineOptions) -> String {
         let options = storeOptions(options)
         return "durability=\(options.durability), compression=\(options.compression),"
-            + " blockCacheBytes=\(options.blockCacheBytes),"
+            + " blockCacheBytes=\(options.blockCacheBytes ?? 0),"
             + " segmentBytes=\(options.segmentBytes), historyVersions=\(options.historyVersions),"
             + " compactsAutomatically=\(options.compactsAutomatically)"
     }
