@@ -39,12 +39,16 @@ extension Engine {
         monitor.broadcast()
     }
 
-    /// The body of the sealing thread: seals what waits, prepares what will be needed.
+    /// The body of the sealing thread: prepares what will be needed, seals what waits. In this
+    /// order, since a commit that finds no log prepared makes one itself, with all others waiting
+    /// behind it, and sealing takes much longer than preparing.
     func runSealing() {
         monitor.lock()
         defer { monitor.unlock() }
         while true {
-            if failure == nil, !sealQueue.isEmpty {
+            if failure == nil, isPreparing, !isClosed {
+                prepareLog()
+            } else if failure == nil, !sealQueue.isEmpty {
                 isSealing = true
                 monitor.unlock()
                 let result = Result { () throws(StoreError) in try self.sealOldest() }
@@ -56,8 +60,6 @@ extension Engine {
                 monitor.broadcast()
             } else if isClosed {
                 return
-            } else if failure == nil, isPreparing {
-                prepareLog()
             } else {
                 monitor.wait()
             }

@@ -8,7 +8,8 @@ internal import Synchronization
 /// every reader that may have seen it has left: when the counters of both phases have each been
 /// seen at zero after the replacement, new readers having been sent to the other phase in between
 /// (sleepable read-copy-update: McKenney, "Sleepable RCU", 2006). Nobody waits for that; it is
-/// looked at when the next view comes and when background work ends.
+/// looked at when background work ends. Not when the next view comes: that is under the writer's
+/// lock, and to unmap a log and free a memtable takes milliseconds.
 @safe
 final class ViewGate: @unchecked Sendable {
     // Unchecked: the counters are atomics in memory of their own.
@@ -87,37 +88,49 @@ final class ViewGate: @unchecked Sendable {
 
     /// Puts another view in the place of the present one.
     func replace(_ change: (ReadView) -> ReadView) {
-        let free = state.withLock { state in
+        state.withLock { state in
             let next = change(state.current)
             state.retired.append(Retired(view: state.current))
             state.current = next
             address.store(
                 UInt(bitPattern: unsafe Unmanaged.passUnretained(next).toOpaque()),
                 ordering: .sequentiallyConsistent)
-            return reclaim(&state)
         }
         passes.letGo()
-        // Views go outside the lock: what they hold may take a while to free.
-        withExtendedLifetime(free) {}
     }
 
-    /// Lets go of the views that nobody can see any more.
+    /// How often reclaiming looks again, after pauses that begin with 0.1 ms and double.
+    private static let looksMax = 8
+    private static let pauseMicroseconds: UInt32 = 100
+
+    /// Lets go of the views that nobody can see any more. Not under the writer's lock.
+    ///
+    /// A thread that reads all the time is in one of the phases at nearly any moment, so one look
+    /// is seldom enough, and what stays is a memtable and the file of a log. So this gives readers
+    /// some milliseconds at most to leave the phase that they are in; the rest waits for the next
+    /// call.
     func reclaim() {
-        let free = state.withLock { reclaim(&$0) }
-        withExtendedLifetime(free) {}
+        for look in 0..<Self.looksMax {
+            let (free, isDone) = state.withLock { state in
+                let free = reclaim(&state)
+                return (free, state.retired.isEmpty)
+            }
+            // Views go outside the lock, too: what they hold may take a while to free.
+            withExtendedLifetime(free) {}
+            guard !isDone else { return }
+            usleep(Self.pauseMicroseconds << UInt32(look))
+        }
     }
 
     private func reclaim(_ state: inout State) -> [Retired] {
-        for _ in 0..<2 {
-            let active = phase.load(ordering: .sequentiallyConsistent)
-            for candidate in 0..<2 where isIdle(candidate) {
-                for index in state.retired.indices {
-                    state.retired[index].isClear[candidate] = true
-                }
+        let active = phase.load(ordering: .sequentiallyConsistent)
+        for candidate in 0..<2 where isIdle(candidate) {
+            for index in state.retired.indices {
+                state.retired[index].isClear[candidate] = true
             }
-            // Readers to come announce themselves on the other side, so that this one drains.
-            phase.store(1 - active, ordering: .sequentiallyConsistent)
         }
+        // Readers to come announce themselves on the other side, so that this one drains.
+        phase.store(1 - active, ordering: .sequentiallyConsistent)
         let free = state.retired.filter { $0.isClear == [true, true] }
         state.retired.removeAll { $0.isClear == [true, true] }
         return free

@@ -144,17 +144,25 @@ final class BlockCache: @unchecked Sendable {
         return unsafe Pinned(frame: index, base: base, rawCount: rawCount)
     }
 
+    /// How many frames the hand passes by, mostly because they were used since it last came: so
+    /// that nobody waits for a round through a large cache of which all was used.
+    private static let sparedMax = 64
+
     /// A frame of nobody's, busy. nil if two rounds of the clock's hand found none.
     private func takeFrame() -> Int? {
         guard frameCount > 0 else { return nil }
         return hands.withLock { hands in
+            var passedCount = 0
             for _ in 0..<(2 * (frameCount - lentCount)) {
                 hands.clock = max(hands.clock + 1, lentCount)
                 if hands.clock == frameCount {
                     hands.isFull = true
                     hands.clock = lentCount
                 }
-                if take(hands.clock, sparingUsed: true) { return hands.clock }
+                if take(hands.clock, sparingUsed: passedCount < Self.sparedMax) {
+                    return hands.clock
+                }
+                passedCount += 1
             }
             return nil
         }
@@ -182,7 +190,7 @@ final class BlockCache: @unchecked Sendable {
         )
     }
 
-    /// Makes a frame busy, unless somebody else uses it or, if that spares it for once, has used it.
+    /// Makes a frame busy, unless somebody else uses it or, if that spares it, has used it.
     private func take(_ index: Int, sparingUsed: Bool) -> Bool {
         let frame = unsafe frames + index
         let state = unsafe frame.pointee.state.load(ordering: .relaxed)
