@@ -46,7 +46,7 @@ extension Dataset {
     public func digest() throws(StoreError) -> ConvergenceDigest {
         let cursor = try records(includingDeleted: true)
         var digest = ConvergenceDigest()
-        while let bytes = try cursor.next({ entry, tables in
+        while let bytes = try cursor.next({ (entry, tables) throws(StoreError) -> [UInt8] in
             var writer = ByteWriter()
             let dot = tables.dot(of: entry)
             writer.append(dot.replica)
@@ -56,8 +56,14 @@ extension Dataset {
             writer.append(byte: (isLive ? EntryKind.put : .delete).rawValue)
             writer.append(fixed64: entry.expiresAt)
             writer.append(counted: entry.key)
-            writer.append(counted: isLive ? entry.value : .empty)
-            return writer.bytes
+            guard isLive else {
+                writer.append(counted: ByteView.empty)
+                return writer.bytes
+            }
+            return try tables.withValue(of: entry) { (value) throws(StoreError) in
+                writer.append(counted: value)
+                return writer.bytes
+            }
         }) {
             digest.add(unsafe bytes.withUnsafeBytes { unsafe checksum128($0) })
         }

@@ -170,9 +170,7 @@ extension Dataset {
     }
 
     func contains(_ key: ByteView) throws(StoreError) -> Bool {
-        try engine.withValue(of: key, in: state) { (value) throws(StoreError) in
-            value != nil
-        }
+        try engine.contains(key, in: state)
     }
 
     public func contains(_ key: String) throws(StoreError) -> Bool {
@@ -219,7 +217,7 @@ extension Dataset {
         let cursor = try records()
         var size = DatasetSize()
         while let (key, value) = try cursor.next({ entry, _ in
-            (entry.key.count, entry.value.count)
+            (entry.key.count, entry.valueCount)
         }) {
             size.recordCount += 1
             size.keyBytes += key

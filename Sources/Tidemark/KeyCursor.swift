@@ -111,6 +111,7 @@ extension Transaction {
         of dataset: Dataset, in range: KeyRange = .all, order: ScanOrder = .forward,
         limit: Int? = nil
     ) throws(StoreError) -> KeyCursor {
-        KeyCursor(try steps(of: dataset, in: range, order: order), limit: limit)
+        KeyCursor(
+            try steps(of: dataset, in: range, order: order, isKeysOnly: true), limit: limit)
     }
 }

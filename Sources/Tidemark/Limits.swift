@@ -23,6 +23,12 @@ public enum Limits {
     /// Bytes of a sealed segment before compression, after which its run goes on in another: the
     /// place of an entry holds the number of its block in 20 bits, and blocks have 4 KiB.
     static let segmentRawBytesMax: UInt64 = 1 << 30
+    /// From what length on values may be kept apart: below 64 bytes, what that takes is as much as
+    /// the value; above the greatest length none is.
+    public static let largeValueBytes = 64...(256 << 20) + 1
+    /// Bytes of a value file, after which its run goes on in another segment: what is given up of
+    /// a file that is half empty is written at once.
+    static let valueFileBytesMax: UInt64 = 256 << 20
     /// Sync counts, counters of dots and numbers of files read from disk or wire: what a million
     /// changes a second reach in two thousand years. A greater one is damage or malice, and the
     /// next one after the greatest would be none.

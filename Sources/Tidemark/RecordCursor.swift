@@ -46,7 +46,9 @@ public final class RecordCursor {
     ///
     /// - Throws: `corruption` or `inputOutput` if a block cannot be read.
     public func next() throws(StoreError) -> Record? {
-        try next { Record($0, $1, self.dirtiness, now: self.now) }
+        try next { (entry, tables) throws(StoreError) in
+            try Record(entry, tables, self.dirtiness, now: self.now)
+        }
     }
 
     /// Hands out the next record where it lies, without a copy; nil at the end, where the body is
@@ -67,9 +69,14 @@ public final class RecordCursor {
         _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) throws(StoreError) -> Result? {
         guard unsafe scan?.order == .forward else {
-            return try next { entry, _ in Self.withSpans(of: entry, now: self.now, body) }
+            return try next { (entry, tables) throws(StoreError) in
+                try Self.withSpans(of: entry, tables, now: self.now, body)
+            }
         }
         guard takeOne(), let entry = unsafe try scan!.nextEntry() else { return nil }
+        guard !entry.isApart else {
+            return unsafe try Self.withSpans(of: entry, scan!.tables, now: now, body)
+        }
         return Self.withSpans(of: entry, now: now, body)
     }
 
@@ -80,13 +87,27 @@ public final class RecordCursor {
         return true
     }
 
+    /// Of an entry whose value may lie apart.
+    @inline(never)
+    private static func withSpans<Result>(
+        of entry: Entry, _ tables: VersionTables, now: UInt64,
+        _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
+    ) throws(StoreError) -> Result {
+        guard entry.isApart, entry.isLive(at: now) else {
+            return withSpans(of: entry, now: now, body)
+        }
+        return try tables.withValue(of: entry) { (value) throws(StoreError) in
+            body(unsafe entry.key.buffer.bytes, unsafe value.buffer.bytes)
+        }
+    }
+
     @inline(__always)
     private static func withSpans<Result>(
         of entry: Entry, now: UInt64, _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) -> Result {
         let key = unsafe entry.key.buffer.bytes
         guard entry.isLive(at: now) else { return body(key, nil) }
-        return body(key, unsafe entry.value.buffer.bytes)
+        return body(key, unsafe entry.valueField.buffer.bytes)
     }
 
     /// All that is left, in memory.
@@ -100,7 +121,7 @@ public final class RecordCursor {
 
     /// The next entry where it lies, for counting and hashing without copies.
     func next<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         guard takeOne() else { return nil }
         if let result = unsafe try scan?.next(body) { return result }

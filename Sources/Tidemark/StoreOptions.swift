@@ -52,6 +52,11 @@ public struct StoreOptions: Hashable, Sendable {
     public var compactsAutomatically: Bool
     /// How segments that are sealed or compacted from now on store their blocks.
     public var compression: Compression
+    /// Values of at least so many bytes are kept apart from their keys when a log is sealed, so
+    /// that compaction does not write them anew each time: 64 bytes to 256 MiB, and one more byte
+    /// to keep none apart. Holds for what is sealed or compacted from now on. A value of 4 KiB
+    /// (the default) has a block of its own anyway.
+    public var largeValueBytes: Int
     /// Entries after which a run goes on in another segment: smaller in tests than anyone would
     /// want it.
     package var segmentEntriesMax = Limits.segmentEntriesMax
@@ -62,7 +67,8 @@ public struct StoreOptions: Hashable, Sendable {
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
         author: String = "", segmentBytes: Int = 32 << 20, memoryLimit: Int? = nil,
         blockCacheBytes: Int? = nil, historyVersions: Int = 0, historyAge: Duration = .zero,
-        compactsAutomatically: Bool = true, compression: Compression = .lz4
+        compactsAutomatically: Bool = true, compression: Compression = .lz4,
+        largeValueBytes: Int = 4_096
     ) {
         self.durability = durability
         self.createsIfMissing = createsIfMissing
@@ -75,5 +81,6 @@ public struct StoreOptions: Hashable, Sendable {
         self.historyAge = historyAge
         self.compactsAutomatically = compactsAutomatically
         self.compression = compression
+        self.largeValueBytes = largeValueBytes
     }
 }

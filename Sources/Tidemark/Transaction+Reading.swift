@@ -39,7 +39,7 @@ extension Transaction {
 
     /// Whether there is a live record. The answer counts as read, not the value.
     public func contains(_ key: [UInt8], in dataset: Dataset) throws(StoreError) -> Bool {
-        try read(key, in: dataset) { value, _ in value != nil }
+        try read(key, in: dataset, isValueWanted: false) { value, _ in value != nil }
     }
 
     public func contains(_ key: String, in dataset: Dataset) throws(StoreError) -> Bool {
@@ -86,7 +86,7 @@ extension Transaction {
     }
 
     func steps(
-        of dataset: Dataset, in range: KeyRange, order: ScanOrder
+        of dataset: Dataset, in range: KeyRange, order: ScanOrder, isKeysOnly: Bool = false
     ) throws(StoreError) -> TransactionSteps {
         let moment = try opened()
         let scope = try scope(of: dataset)
@@ -96,13 +96,16 @@ extension Transaction {
         let read = RangeRead(range, order)
         scope.rangesRead.append(read)
         return TransactionSteps(
-            base, own: scope.writes.sorted(in: range, order: order), order: order, read: read)
+            base, own: scope.writes.sorted(in: range, order: order), order: order, read: read,
+            isKeysOnly: isKeysOnly)
     }
 
     /// Looks a key up in the transaction's own writes, and then in its moment, and notes what was
     /// found there.
+    ///
+    /// - Parameter isValueWanted: false if it is enough to know whether there is one.
     private func read<Result>(
-        _ key: [UInt8], in dataset: Dataset,
+        _ key: [UInt8], in dataset: Dataset, isValueWanted: Bool = true,
         _ body: (_ value: ByteView?, _ version: () -> Version?) -> Result
     ) throws(StoreError) -> Result {
         let moment = try opened()
@@ -120,7 +123,10 @@ extension Transaction {
                     return body(nil, { nil })
                 }
                 scope.keysRead[key] = entry.syncCount
-                return body(entry.value, { tables.version(of: entry) })
+                guard isValueWanted else { return body(.empty, { nil }) }
+                return try tables.withValue(of: entry) { (value) throws(StoreError) in
+                    body(value, { tables.version(of: entry) })
+                }
             }
         }
     }

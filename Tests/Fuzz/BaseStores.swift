@@ -13,7 +13,8 @@ struct BaseStore: Sendable {
     static func options(_ compression: Compression, history: Int) -> StoreOptions {
         StoreOptions(
             durability: .process, segmentBytes: 1 << 20, blockCacheBytes: 40_000,
-            historyVersions: history, compactsAutomatically: false, compression: compression)
+            historyVersions: history, compactsAutomatically: false, compression: compression,
+            largeValueBytes: history > 0 ? 100 : 4_096)
     }
 
     static func key(_ number: Int) -> [UInt8] { Array("key/\(number % 7)/\(number)".utf8) }

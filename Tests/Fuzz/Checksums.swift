@@ -5,8 +5,8 @@ enum Checksums {
         mendHeader(&bytes)
         if name.hasSuffix(".seg") {
             mendSegment(&bytes)
-        } else if name.hasSuffix(".log") {
-            mendLog(&bytes)
+        } else if name.hasSuffix(".log") || name.hasSuffix(".val") {
+            mendBlocks(&bytes)
         } else {
             // The manifest is one block up to its end.
             bytes.put32(UInt32(max(0, bytes.count - 88)), at: 72)
@@ -29,7 +29,7 @@ enum Checksums {
     }
 
     static func mendSegment(_ bytes: inout [UInt8]) {
-        let footer = bytes.count - 192
+        let footer = bytes.count - 208
         guard footer >= 64 else { return }
         // Data and changes by their directories, where these lie as they stand.
         let directory = bytes.place(at: footer + 88) + 24
@@ -49,13 +49,14 @@ enum Checksums {
             let end = index + min(bucketBytes, chunk + 65_536)
             bytes.put64(bytes.checksum((index + chunk)..<end), at: sums + chunk / 65_536 * 8)
         }
-        for table in 0..<6 {
+        for table in 0..<7 {
             mendBlock(&bytes, at: bytes.place(at: footer + 88 + 16 * table))
         }
-        bytes.put64(bytes.checksum(footer..<(footer + 184)), at: footer + 184)
+        bytes.put64(bytes.checksum(footer..<(footer + 200)), at: footer + 200)
     }
 
-    static func mendLog(_ bytes: inout [UInt8]) {
+    /// Blocks that follow on one another from the header on.
+    static func mendBlocks(_ bytes: inout [UInt8]) {
         var offset = 64
         while offset + 24 <= bytes.count, bytes[offset + 20] != 0 {
             let end = mendBlock(&bytes, at: offset)

@@ -26,7 +26,7 @@ struct FirstCorpus {
         for (number, base) in BaseStore.all.enumerated() {
             let first = UInt8(number)
             switch target {
-            case .segment, .store:
+            case .segment, .store, .values:
                 inputs.append([first, 0, 128, 0] + [8, 0, 0, 3, 4, 1, 0, 0, 0])
             case .manifest:
                 let bytes = base.files["\(BaseStore.directory)/MANIFEST"] ?? []

@@ -3,7 +3,7 @@
 struct SegmentLayout {
     enum Part: UInt8, CaseIterable {
         case data, compressedData, changes, index, directory, changeDirectory, tables, datasets
-        case collected
+        case collected, valueFiles
     }
 
     private struct Block {
@@ -23,12 +23,13 @@ struct SegmentLayout {
 
     private static let kinds: [BlockHeader.Kind] = [
         .directory, .changeDirectory, .indexChecksums, .tables, .datasets, .collected,
+        .valueFiles,
     ]
 
     init(_ file: [UInt8]) {
-        let start = file.count - 192
+        let start = file.count - 208
         header = file.slice(0, 64)
-        footer = file.slice(start, 192)
+        footer = file.slice(start, 208)
         number = footer.number64(at: 8)
         let index = footer.place(at: 72)
         buckets = file.slice(index, 64 * footer.place(at: 80))
@@ -78,7 +79,8 @@ struct SegmentLayout {
         case .changeDirectory: 1
         case .tables: 3
         case .datasets: 4
-        default: 5
+        case .collected: 5
+        default: 6
         }
     }
 

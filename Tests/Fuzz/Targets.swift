@@ -2,9 +2,11 @@
 enum FuzzTarget: String, CaseIterable {
     /// One part of a segment replaced; the rest of the store as it was.
     case data, compressedData, changes, index, directory, changeDirectory, tables, datasets
-    case collected
+    case collected, valueFiles
     /// Edits anywhere in a segment, or in any file of the store.
     case segment, store
+    /// Edits anywhere in a value file.
+    case values
     case manifest, log
 
     func run(_ input: [UInt8]) {
@@ -13,6 +15,7 @@ enum FuzzTarget: String, CaseIterable {
         switch self {
         case .segment: edit(base, input, ending: ".seg")
         case .store: edit(base, input, ending: "")
+        case .values: edit(base, input, ending: ".val")
         case .manifest: replaceManifest(base, input)
         case .log: replaceLog(base, input)
         default: replacePart(base, input)

@@ -43,7 +43,8 @@ final class ChangePass: @unchecked Sendable {
             while records.count < Self.recordsMax, bytes < Self.bytesMax {
                 let (dirtiness, now) = (dirtiness, steps!.moment.now)
                 let (record, isPaused) = try steps!.nextOrPause(skipsMax: Self.skipsMax) {
-                    Record($0, $1, dirtiness, now: now)
+                    (entry, tables) throws(StoreError) in
+                    try Record(entry, tables, dirtiness, now: now)
                 }
                 guard let record else {
                     if records.isEmpty, !isPaused { return .ended }

@@ -61,7 +61,7 @@ struct ChangeSteps {
 
     /// Hands the next change to the body; nil at the end. The entry is valid during the call.
     mutating func next<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while true {
             if let result = try nextInRun(body) { return result }
@@ -85,7 +85,7 @@ struct ChangeSteps {
     /// As ``next(_:)``, and nil also when so many changes have been passed over that the caller
     /// may have better to do; then `isPaused` is true, and the next call goes on.
     mutating func nextOrPause<Result>(
-        skipsMax: Int, _ body: (Entry, VersionTables) -> Result
+        skipsMax: Int, _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> (result: Result?, isPaused: Bool) {
         skipsLeft = skipsMax
         defer { skipsLeft = .max }
@@ -94,13 +94,13 @@ struct ChangeSteps {
     }
 
     private mutating func nextInMemtable<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         guard let memtable else { return nil }
         while skipsLeft > 0, let place = places.popFirst() {
             let entry = unsafe memtable.entry(of: place.node)
             through = entry.syncCount
-            if try isWanted(entry) { return body(entry, memtable.tables) }
+            if try isWanted(entry) { return try body(entry, memtable.tables) }
             skipsLeft -= 1
         }
         return nil
@@ -109,7 +109,7 @@ struct ChangeSteps {
     /// The segments of a run hold different keys, and changes of each in their order: the least
     /// sync count comes next.
     private mutating func nextInRun<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while skipsLeft > 0 {
             var least: (index: Int, change: Change)?
@@ -126,7 +126,7 @@ struct ChangeSteps {
             let parts = cursors[least.index].parts
             let result = try parts.withEntry(of: least.change) {
                 (entry) throws(StoreError) -> Result? in
-                try isWanted(entry) ? body(entry, parts.tables) : nil
+                try isWanted(entry) ? try body(entry, parts.tables) : nil
             }
             if let result { return result }
             skipsLeft -= 1

@@ -232,7 +232,7 @@ struct DatasetWalk {
     }
 
     private func isVisible(_ entry: Entry) throws(StoreError) -> Bool {
-        try decoding { () throws(Malformed) in try DatasetState.isVisible(in: entry.value) }
+        try decoding { () throws(Malformed) in try DatasetState.isVisible(in: entry.valueField) }
     }
 
     /// The state that was found, for a look: one that was read is nobody else's.
@@ -247,7 +247,7 @@ struct DatasetWalk {
     func decode(named name: String) throws(StoreError) -> DatasetState {
         guard let entry = cursor.entry else { preconditionFailure("the walk stands at no record") }
         return try decoding { () throws(Malformed) in
-            try DatasetState(name: name, decoding: entry.value)
+            try DatasetState(name: name, decoding: entry.valueField)
         }
     }
 

@@ -13,8 +13,8 @@ extension Engine {
             }
             isCompactionWanted = false
             let runs =
-                options.compactsAutomatically ? runsToCompact(in: currentView.runs) : []
-            guard runs.count > 1 else {
+                options.compactsAutomatically ? runsToCompact(in: currentView) : []
+            guard !runs.isEmpty else {
                 monitor.broadcast()
                 continue
             }
@@ -39,7 +39,11 @@ extension Engine {
     /// Size-tiered: the newest runs, as long as each is at most twice as large as all newer ones
     /// together, once there are four. So every byte is rewritten about log(n) times, and the
     /// number of runs grows with log(n).
-    private func runsToCompact(in runs: [SegmentRun]) -> [SegmentRun] {
+    ///
+    /// Where there is no such work, a run whose value files are half empty, see
+    /// `Engine+ValueFiles.swift`.
+    private func runsToCompact(in view: ReadView) -> [SegmentRun] {
+        let runs = view.runs
         var chosen: [SegmentRun] = []
         var bytes: UInt64 = 0
         for run in runs {
@@ -47,7 +51,8 @@ extension Engine {
             chosen.append(run)
             bytes += run.fileSize
         }
-        return chosen.count >= Self.compactionRunsMin ? chosen : []
+        if chosen.count >= Self.compactionRunsMin { return chosen }
+        return runToRelieve(in: view, isWorthIt: true).map { [$0] } ?? []
     }
 
     static let compactionRunsMin = 4
@@ -101,6 +106,9 @@ extension Engine {
         guard !runs.isEmpty else { return }
         do {
             try compact(runs)
+            while let run = runToRelieve(in: currentView, isWorthIt: false) {
+                try compact([run])
+            }
             try dropSpareSpace()
         } catch {
             if error.code != .corruption, error.code != .closed {
@@ -127,7 +135,7 @@ extension Engine {
 
     /// Merges adjacent runs into one, which takes their place.
     private func compact(_ runs: [SegmentRun]) throws(StoreError) {
-        let writer = runWriter()
+        let writer = runWriter(movingValuesOf: sparseValueFiles(in: currentView))
         do throws(StoreError) {
             let isWhole = try merge(runs, to: writer)
             guard isWhole else { throw StoreError.closed(path) }
@@ -135,6 +143,7 @@ extension Engine {
             // What cannot be removed now is removed at the next opening; the first error counts.
             for number in writer.numbers {
                 try? storage.remove(filePath(FileName.sealed(number)))
+                try? storage.remove(filePath(FileName.values(number)))
             }
             throw error
         }
@@ -177,5 +186,6 @@ extension Engine {
         for segment in old.flatMap(\.segments) {
             try storage.remove(segment.path)
         }
+        try removeValueFiles(of: old)
     }
 }

@@ -69,7 +69,7 @@ extension Engine {
             do {
                 segment = try SealedSegment(
                     number: entry.number, path: file, tag: manifest.tag, storage: storage,
-                    cache: cache)
+                    cache: cache, valueFiles: engine.valueFiles)
             } catch let error where error.code == .notAStore {
                 throw Malformed("a segment that the manifest names is missing or no segment")
                     .error(in: file, at: nil)
@@ -121,6 +121,7 @@ extension Engine {
     /// Files that a crash left behind: they belong to nothing.
     private func removeLeftovers() throws(StoreError) {
         let live = Set(manifest.segments.map(\.number))
+        let values = Set(currentView.valueFiles.map(\.number))
         for name in try storage.listDirectory(path) {
             let isStraySegment =
                 FileName.number(in: name, ending: ".seg").map { !live.contains($0) } ?? false
@@ -129,7 +130,9 @@ extension Engine {
                     number != active?.log.number
                         && !sealQueue.contains { $0.memtable.log.number == number }
                 } ?? false
-            if isStraySegment || isOldLog || name == Manifest.temporaryName {
+            let isStrayValueFile =
+                FileName.number(in: name, ending: ".val").map { !values.contains($0) } ?? false
+            if isStraySegment || isStrayValueFile || isOldLog || name == Manifest.temporaryName {
                 try storage.remove(filePath(name))
             }
         }
@@ -237,6 +240,10 @@ extension StoreOptions {
             Limits.segmentBytes.contains(segmentBytes),
             "the option segmentBytes is \(segmentBytes); allowed are \(Limits.segmentBytes)")
         try checkMemory()
+        try require(
+            Limits.largeValueBytes.contains(largeValueBytes),
+            "the option largeValueBytes is \(largeValueBytes); allowed are "
+                + "\(Limits.largeValueBytes)")
         try require(
             Limits.historyVersions.contains(historyVersions),
             "the option historyVersions is \(historyVersions); allowed are "

@@ -244,7 +244,9 @@ extension Engine {
             moment, dataset: state.recordsID, range: .all, order: .forward, includingDeleted: true)
         let dirtiness = state.dirtiness(ownIDs: ownIDs)
         var records: [Record] = []
-        while let record = try steps.next({ Record($0, $1, dirtiness) }) {
+        while let record = try steps.next({ (entry, tables) throws(StoreError) in
+            try Record(entry, tables, dirtiness)
+        }) {
             if !lifecycle.wiped.covers(record.version.vector) { records.append(record) }
         }
         return records

@@ -124,12 +124,14 @@ extension Engine {
     }
 
     /// Begins the segments of a new run as they are needed.
-    func runWriter() -> SegmentRunWriter {
+    ///
+    /// - Parameter sparse: value files out of which values are moved when they are met.
+    func runWriter(movingValuesOf sparse: Set<UInt64> = []) -> SegmentRunWriter {
         SegmentRunWriter { [self] () throws(StoreError) in
             let number = monitor.withLock { takeNumber() }
             return try SegmentWriter(
                 number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
-                options: options, storage: storage)
+                options: options, storage: storage, movingValuesOf: sparse)
         }
     }
 
@@ -142,7 +144,7 @@ extension Engine {
             segments.append(
                 try SealedSegment(
                     number: made.number, path: filePath(FileName.sealed(made.number)),
-                    tag: manifest.tag, storage: storage, cache: cache))
+                    tag: manifest.tag, storage: storage, cache: cache, valueFiles: valueFiles))
         }
         let entries = writer.finished.map { made in
             var entry = made

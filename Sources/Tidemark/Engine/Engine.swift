@@ -18,6 +18,7 @@ final class Engine: @unchecked Sendable {
     let budget: MemoryBudget
     let storage: any Storage
     let cache: BlockCache
+    let valueFiles: ValueFiles
     let waiters = ChangeWaiters()
     let monitor = Monitor()
     /// Held while the manifest is replaced, so that two replacements never mix. Taken first.
@@ -76,6 +77,7 @@ final class Engine: @unchecked Sendable {
         self.storage = storage
         self.manifest = manifest
         self.cache = cache
+        valueFiles = ValueFiles(tag: manifest.tag, storage: storage)
         self.lock = lock
         replicaID = manifest.replicaID
         nextNumber = manifest.nextNumber

@@ -112,7 +112,7 @@ extension Engine {
         var cursor = try MergeCursor(scope.moment.view, order: .forward)
         let found = try PastSteps.find(key, in: scope, &cursor)
         guard let found, includingDeleted || found.isLive(at: scope.now) else { return nil }
-        return Record(found, cursor.tables, scope.dirtiness, now: scope.now)
+        return try Record(found, cursor.tables, scope.dirtiness, now: scope.now)
     }
 }
 

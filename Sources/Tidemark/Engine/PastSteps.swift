@@ -47,13 +47,13 @@ struct PastSteps {
 
     /// Hands the next entry to the body; nil at the end. The entry is valid during the call.
     mutating func next<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         order == .forward ? try nextForward(body) : try nextBackward(body)
     }
 
     private mutating func nextForward<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while let entry = cursor.entry, entry.dataset == scope.dataset {
             if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
@@ -63,7 +63,7 @@ struct PastSteps {
             }
             let result =
                 includingDeleted || entry.isLive(at: scope.now)
-                ? body(entry, cursor.tables) : nil
+                ? try body(entry, cursor.tables) : nil
             try cursor.advancePastKey()
             if let result { return result }
         }
@@ -71,7 +71,7 @@ struct PastSteps {
     }
 
     private mutating func nextBackward<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while let entry = cursor.entry, entry.dataset == scope.dataset {
             if let lowerBound, Self.compare(entry.key, lowerBound) < 0 { return nil }
@@ -86,7 +86,7 @@ struct PastSteps {
                 try Self.find(key, in: scope, &finder!)
             }
             if let found, includingDeleted || found.isLive(at: scope.now) {
-                return body(found, finder!.tables)
+                return try body(found, finder!.tables)
             }
         }
         return nil

@@ -32,6 +32,13 @@ final class ReadView: @unchecked Sendable {
     /// Of all runs, newest run first.
     var segments: [SealedSegment] { runs.flatMap(\.segments) }
 
+    /// Of all segments, each once, in the order of their numbers.
+    var valueFiles: [ValueFile] {
+        var files: [UInt64: ValueFile] = [:]
+        for file in segments.flatMap(\.values.files) { files[file.number] = file }
+        return files.values.sorted { $0.number < $1.number }
+    }
+
     /// The one run that holds everything; nil if there is more than that.
     var onlyRun: SegmentRun? {
         runs.count == 1 && memtables.allSatisfy(\.isEmpty) ? runs[0] : nil

@@ -42,7 +42,20 @@ extension Engine {
         guard let found, found.entry.kind == .put, !hasExpired(found.entry) else {
             return try body(nil)
         }
-        return try body(found.entry.value)
+        guard found.entry.isApart else { return try body(found.entry.valueField) }
+        return try found.tables.withValue(of: found.entry) { (value) throws(StoreError) in
+            try body(value)
+        }
+    }
+
+    /// Whether there is a live record of a key.
+    func contains(_ key: ByteView, in state: DatasetState) throws(StoreError) -> Bool {
+        let pass = views.enter()
+        defer { views.leave(pass) }
+        let found = try newest(of: key, in: state, pass)
+        defer { found?.release() }
+        guard let found else { return false }
+        return found.entry.kind == .put && !hasExpired(found.entry)
     }
 
     /// The newest version of a key in the view of a pass.
@@ -67,7 +80,7 @@ extension Engine {
             guard let entry, let tables, includingDeleted || entry.isLive(at: moment.now) else {
                 return nil
             }
-            return Record(entry, tables, dirtiness, now: moment.now)
+            return try Record(entry, tables, dirtiness, now: moment.now)
         }
     }
 
@@ -84,7 +97,7 @@ extension Engine {
             entry.key.equals(key)
         {
             if entry.sequence <= moment.sequenceMax {
-                versions.append(Record(entry, cursor.tables, dirtiness))
+                versions.append(try Record(entry, cursor.tables, dirtiness))
             }
             try cursor.advance()
         }
@@ -94,10 +107,14 @@ extension Engine {
 
 extension Record {
     /// - Parameter now: by which a record has expired; 0 for the record as it is stored.
-    init(_ entry: Entry, _ tables: VersionTables, _ dirtiness: Dirtiness, now: UInt64 = 0) {
+    /// - Throws: `corruption`, `inputOutput` if the value lies apart and cannot be read.
+    init(
+        _ entry: Entry, _ tables: VersionTables, _ dirtiness: Dirtiness, now: UInt64 = 0
+    ) throws(StoreError) {
         let version = tables.version(of: entry)
         self.init(
-            key: entry.key.array, value: entry.isLive(at: now) ? entry.value.array : nil,
+            key: entry.key.array,
+            value: entry.isLive(at: now) ? try tables.value(of: entry) : nil,
             version: version, syncCount: SyncCount(rawValue: entry.syncCount),
             isDirty: dirtiness.isDirty(version.dot),
             expiresAt: entry.hasExpiry ? entry.expiresAt : nil)

@@ -52,12 +52,15 @@ struct ScanSteps {
     /// Hands the next entry to the body; nil at the end. The entry is valid during the call.
     @inline(__always)
     mutating func next<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         guard order == .forward else { return try nextBackward(body) }
         guard let entry = try nextEntry() else { return nil }
-        return body(entry, runScan?.tables ?? cursor.tables)
+        return try body(entry, tables)
     }
+
+    /// Of the entry that a forward walk gave last.
+    var tables: VersionTables { runScan?.tables ?? cursor.tables }
 
     /// The next entry of a forward walk, good until the next call. Not generic, so that the walk is
     /// compiled once and well, whatever the callers make of the entries.
@@ -89,7 +92,7 @@ struct ScanSteps {
     /// Backwards the versions of a key come oldest first, so the newest visible one is known only
     /// when the key changes: it is looked up, and the cursor passes over the rest.
     private mutating func nextBackward<Result>(
-        _ body: (Entry, VersionTables) -> Result
+        _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while let entry = cursor.entry, entry.dataset == dataset {
             if let lowerBound, Self.compare(entry.key, lowerBound) < 0 { return nil }
@@ -107,7 +110,7 @@ struct ScanSteps {
                     else {
                         return nil
                     }
-                    return body(newest, tables)
+                    return try body(newest, tables)
                 }
             }
             try cursor.advance()

@@ -62,7 +62,7 @@ struct StoreRecords {
                 (entry, _) throws(StoreError) -> Result? in
                 guard let entry else { return nil }
                 do throws(Malformed) {
-                    return try decode(entry.value)
+                    return try decode(entry.valueField)
                 } catch {
                     throw error.error(in: path, at: nil)
                 }
@@ -85,7 +85,7 @@ struct StoreRecords {
         guard let id = Self.number(inKey: entry.key) else { return true }
         let name: String
         do throws(Malformed) {
-            name = try Self.name(entry.value)
+            name = try Self.name(entry.valueField)
         } catch {
             throw error.error(in: path, at: nil)
         }

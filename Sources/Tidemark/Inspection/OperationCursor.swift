@@ -89,7 +89,7 @@ public final class OperationCursor {
             kind: entry.kind == .put ? .put : .delete, segment: file, offset: offset,
             dataset: known.name, key: entry.key.array,
             syncCount: SyncCount(rawValue: entry.syncCount),
-            version: tables.version(of: entry), valueBytes: entry.value.count)
+            version: tables.version(of: entry), valueBytes: entry.valueCount)
     }
 
     private func operations(

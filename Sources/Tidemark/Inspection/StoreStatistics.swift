@@ -41,7 +41,9 @@ public struct StoreStatistics: Hashable, Sendable {
     public let datasets: [Dataset]
     /// Newest first.
     public let segments: [Segment]
-    /// Of all segments.
+    /// Oldest first.
+    public let valueFiles: [StoreUsage.ValueFile]
+    /// Of all segments and value files.
     public let fileBytes: UInt64
 
     /// Bytes of files for each byte of keys and values of live records; nil if there are none.
@@ -101,6 +103,7 @@ extension Store {
                 0, row.entryCount - ownCount - row.liveCount - (counts.tombstones[tables] ?? 0))
             segments.append(row)
         }
+        let valueFiles = engine.usage(of: view)
         return StoreStatistics(
             replicaID: replicaID, formatVersion: Int(FileHeader.formatVersion),
             datasets: counted.map { row, id in
@@ -108,7 +111,10 @@ extension Store {
                 let entryCount = counts.all[id] ?? 0
                 row.deadCount = max(0, entryCount - row.recordCount - row.tombstoneCount)
                 return row
-            }, segments: segments, fileBytes: segments.reduce(0) { $0 + $1.fileBytes })
+            }, segments: segments, valueFiles: valueFiles,
+            fileBytes: valueFiles.reduce(segments.reduce(0) { $0 + $1.fileBytes }) {
+                $0 + $1.fileBytes
+            })
     }
 
     private func count(
@@ -126,7 +132,7 @@ extension Store {
         while let (kind, key, value, dot, tables) = try cursor.next({ entry, tables in
             (
                 entry.isLive(at: cursor.now) ? EntryKind.put : .delete, entry.key.count,
-                entry.value.count, tables.dot(of: entry), ObjectIdentifier(tables)
+                entry.valueCount, tables.dot(of: entry), ObjectIdentifier(tables)
             )
         }) {
             switch kind {

@@ -30,17 +30,31 @@ public struct StoreUsage: Hashable, Sendable {
         public let datasets: [Dataset]
     }
 
+    /// A file of values that are kept apart from their keys, see
+    /// ``StoreOptions/largeValueBytes``.
+    public struct ValueFile: Hashable, Sendable {
+        /// The name within the store's directory.
+        public let file: String
+        public let fileBytes: UInt64
+        /// Values in it that any version of a record has.
+        public let valueCount: Int
+        /// Bytes of these as stored. What is not of them goes when it is more than a half.
+        public let usedBytes: UInt64
+    }
+
     /// Sums over the sealed segments, in the order of the names; at last what no dataset has any
     /// more.
     public let datasets: [Dataset]
     /// Newest first.
     public let segments: [Segment]
-    /// Of all segments.
+    /// Oldest first.
+    public let valueFiles: [ValueFile]
+    /// Of all segments and value files.
     public let fileBytes: UInt64
-    /// Bytes of all data blocks for each byte of those in the oldest run, which holds each key
-    /// once or nearly so after compaction: 1.0 right after it, and more as newer runs supersede
-    /// what is there. An estimate, since newer runs may hold new keys as well. 1.0 if there is no
-    /// run.
+    /// Bytes of all data blocks, and of the values that lie apart, for each byte of those in the
+    /// oldest run, which holds each key once or nearly so after compaction: 1.0 right after it,
+    /// and more as newer runs supersede what is there. An estimate, since newer runs may hold new
+    /// keys as well. 1.0 if there is no run.
     public let spaceAmplificationEstimate: Double
 }
 
@@ -72,12 +86,16 @@ extension Store {
                     datasets: datasets))
         }
         let runs = image.view.runs.map { run in
-            run.segments.reduce(0) { $0 + $1.footer.rawBytes }
+            run.segments.reduce(0) { $0 + $1.footer.rawBytes + $1.values.table.rawBytes }
         }
+        let valueFiles = engine.usage(of: image.view)
         let oldest = runs.last ?? 0
         return StoreUsage(
             datasets: sums.values.sorted(by: StoreUsage.Dataset.comesBefore), segments: segments,
-            fileBytes: segments.reduce(0) { $0 + $1.fileBytes },
+            valueFiles: valueFiles,
+            fileBytes: valueFiles.reduce(segments.reduce(0) { $0 + $1.fileBytes }) {
+                $0 + $1.fileBytes
+            },
             spaceAmplificationEstimate: oldest == 0
                 ? 1 : Double(runs.reduce(0, +)) / Double(oldest))
     }

@@ -203,7 +203,7 @@ final class VerificationWork: @unchecked Sendable {
             }
             offset = place.offset + place.byteCount
             part.blocksChecked += 1
-            part.bytesChecked += place.byteCount
+            part.bytesChecked += place.byteCount + tally.takeValueBytes()
         }
         return offset < end ? offset..<end : nil
     }

@@ -13,6 +13,10 @@ struct Verifier {
     mutating func check(
         _ segments: [SealedSegment], _ logs: [LogSegment], _ manifest: Manifest, threads: Int
     ) {
+        // Their headers were checked when they were opened, their values are with their keys.
+        let valueFiles = Set(segments.flatMap { $0.values.files.map(\.number) })
+        report.filesChecked += valueFiles.count
+        report.bytesChecked += UInt64(FileHeader.byteCount * valueFiles.count)
         let (before, total, progress) = (report.bytesChecked, bytesTotal, progress)
         VerificationWork(segments, logs, manifest).run(threads: threads, into: &report) { bytes in
             progress?(
@@ -28,7 +32,8 @@ struct Verifier {
         let names = try storage.listDirectory(path).sorted()
         guard names.contains(Manifest.fileName) else { throw .notAStore(path) }
         var total: UInt64 = 0
-        for name in names where name.hasSuffix(".seg") || name.hasSuffix(".log") {
+        for name in names
+        where name.hasSuffix(".seg") || name.hasSuffix(".log") || name.hasSuffix(".val") {
             total += try storage.openFile("\(path)/\(name)", .read).size()
         }
         var verifier = Verifier(bytesTotal: total, progress: progress)
@@ -45,13 +50,14 @@ struct Verifier {
         of manifest: Manifest, in path: String, storage: any Storage
     ) -> [SealedSegment] {
         let cache = BlockCache(bytesMax: 0)
+        let valueFiles = ValueFiles(tag: manifest.tag, storage: storage)
         var segments: [SealedSegment] = []
         for entry in manifest.segments {
             Self.noteErrors(&report) { () throws(StoreError) in
                 let file = "\(path)/\(FileName.sealed(entry.number))"
                 let segment = try SealedSegment(
                     number: entry.number, path: file, tag: manifest.tag, storage: storage,
-                    cache: cache)
+                    cache: cache, valueFiles: valueFiles)
                 segments.append(segment)
                 guard segment.fileSize == entry.fileSize else {
                     throw Malformed("the manifest says \(entry.fileSize) bytes")

@@ -121,7 +121,7 @@ struct LogItemReader {
         _ = unsafe try reader.view(end - start)
         let stamp = entry.stamp
         guard entry.dataset > 0, !entry.key.isEmpty, stamp.counter > 0, stamp.syncCount > 0,
-            !entry.isSuperseded, stamp.counter <= Limits.countMax,
+            !entry.isSuperseded, !entry.isApart, stamp.counter <= Limits.countMax,
             stamp.syncCount <= Limits.countMax
         else { throw Malformed("an operation has an impossible field") }
         return unsafe .entry(entry, at: start)

@@ -144,6 +144,13 @@ enum FileName {
 
     static func sealed(_ number: UInt64) -> String { padded(number) + ".seg" }
 
+    static func values(_ number: UInt64) -> String { padded(number) + ".val" }
+
+    /// A value file lies in the directory of the segments that name it.
+    static func values(_ number: UInt64, besideSegmentAt path: String) -> String {
+        "\(Engine.parent(of: path))/\(values(number))"
+    }
+
     /// The number in a name of that ending; nil for any other file.
     static func number(in name: String, ending: String) -> UInt64? {
         guard name.hasSuffix(ending) else { return nil }

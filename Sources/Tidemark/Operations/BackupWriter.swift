@@ -1,10 +1,10 @@
 /// Puts the files of one moment of a store into another directory: as a backup, or as a store.
 ///
-/// Order of what is done, and what a crash leaves behind: the mark; segments and logs, each under
-/// a temporary name until it is whole and durable; the directory; the manifest, which makes a
-/// backup of it all in one step; then what the manifest does not name is removed. At every moment
-/// the manifest that is there names files that are whole, and files that none names count for
-/// nothing and are used or removed by the next backup.
+/// Order of what is done, and what a crash leaves behind: the mark; segments, value files and logs,
+/// each under a temporary name until it is whole and durable; the directory; the manifest, which
+/// makes a backup of it all in one step; then what the manifest does not name is removed. At every
+/// moment the manifest that is there names files that are whole, and files that none names count
+/// for nothing and are used or removed by the next backup.
 final class BackupWriter {
     private static let chunkBytes = 1 << 20
     private static let temporaryEnding = ".new"
@@ -110,33 +110,35 @@ final class BackupWriter {
 
     // MARK: - Files
 
-    /// Segments and logs. Returns the manifest that names them.
+    /// Segments, value files and logs. Returns the manifest that names them.
     private func writeFiles(adding extra: [UInt8]?) throws(StoreError) -> Manifest {
         // Links first: compaction may remove the names of segments at any time, after which they
         // can only be copied.
-        var copies: [SealedSegment] = []
-        for segment in image.view.segments {
-            report.bytesTotal += segment.fileSize
-            guard try !linkOrKeep(segment) else { continue }
-            copies.append(segment)
+        var copies: [SealedFile] = []
+        let files =
+            image.view.segments.map { SealedFile($0) }
+            + image.view.valueFiles.map { SealedFile($0) }
+        for file in files {
+            report.bytesTotal += file.fileSize
+            guard try !linkOrKeep(file) else { continue }
+            copies.append(file)
         }
-        for segment in copies {
-            try copy(segment)
+        for file in copies {
+            try copy(file)
         }
         return try writeLogs(adding: extra)
     }
 
-    /// False if the segment must be copied.
-    private func linkOrKeep(_ segment: SealedSegment) throws(StoreError) -> Bool {
-        let name = FileName.sealed(segment.number)
+    /// False if the file must be copied.
+    private func linkOrKeep(_ sealed: SealedFile) throws(StoreError) -> Bool {
+        let name = sealed.name
         if names.contains(name) {
-            if try isSame(segment, as: path(name)) {
+            if try isSame(sealed, as: path(name)) {
                 report.filesKept += 1
-                advance(by: segment.fileSize)
+                advance(by: sealed.fileSize)
                 return true
             }
-            guard earlier?.segments.contains(where: { $0.number == segment.number }) != true
-            else {
+            guard try !isOfEarlier(sealed) else {
                 throw StoreError(
                     .invalidArgument,
                     "the destination holds a backup of another line of this store, whose "
@@ -145,26 +147,37 @@ final class BackupWriter {
             }
             try storage.remove(path(name))
         }
-        guard linksFiles, try storage.link(segment.path, to: path(name)) else { return false }
+        guard linksFiles, try storage.link(sealed.path, to: path(name)) else { return false }
         report.filesLinked += 1
-        advance(by: segment.fileSize)
+        advance(by: sealed.fileSize)
         return true
     }
 
-    /// Whether a file is the segment: by its size, its header, which says to the millisecond when
-    /// it was made, and its footer.
-    private func isSame(
-        _ segment: SealedSegment, as path: String
-    ) throws(StoreError) -> Bool {
+    /// Whether the earlier backup needs what it has under the name of a file.
+    private func isOfEarlier(_ sealed: SealedFile) throws(StoreError) -> Bool {
+        guard let earlier else { return false }
+        guard sealed.isValueFile else {
+            return earlier.segments.contains { $0.number == sealed.number }
+        }
+        // Which value files it has its segments say.
+        let open = ValueFiles(tag: earlier.tag, storage: storage)
+        let cache = BlockCache(bytesMax: 0)
+        for entry in earlier.segments {
+            let segment = try SealedSegment(
+                number: entry.number, path: path(FileName.sealed(entry.number)),
+                tag: earlier.tag, storage: storage, cache: cache, valueFiles: open)
+            if segment.values.table[sealed.number] != nil { return true }
+        }
+        return false
+    }
+
+    /// Whether a file is the one that is to be there: see ``SealedFile/identity``.
+    private func isSame(_ sealed: SealedFile, as path: String) throws(StoreError) -> Bool {
         let file = try storage.openFile(path, .read)
-        guard try file.size() == segment.fileSize else { return false }
-        let places: [(UInt64, Int)] = [
-            (0, FileHeader.byteCount),
-            (segment.fileSize - UInt64(SegmentFooter.byteCount), SegmentFooter.byteCount),
-        ]
-        for (offset, count) in places {
+        guard try file.size() == sealed.fileSize else { return false }
+        for (offset, count) in sealed.identity {
             let ours = unsafe try Block(count: count) { (memory) throws(StoreError) in
-                try unsafe segment.file.read(into: memory, at: offset)
+                try unsafe sealed.file.read(into: memory, at: offset)
             }
             let theirs = unsafe try Block(count: count) { (memory) throws(StoreError) in
                 try unsafe file.read(into: memory, at: offset)
@@ -175,13 +188,13 @@ final class BackupWriter {
     }
 
     /// Copies by the open file, which is there even if its name is gone.
-    private func copy(_ segment: SealedSegment) throws(StoreError) {
-        try writeWhole(FileName.sealed(segment.number)) { (file) throws(StoreError) in
+    private func copy(_ sealed: SealedFile) throws(StoreError) {
+        try writeWhole(sealed.name) { (file) throws(StoreError) in
             var offset: UInt64 = 0
-            while offset < segment.fileSize {
-                let count = Int(min(UInt64(Self.chunkBytes), segment.fileSize - offset))
+            while offset < sealed.fileSize {
+                let count = Int(min(UInt64(Self.chunkBytes), sealed.fileSize - offset))
                 let chunk = unsafe try Block(count: count) { (memory) throws(StoreError) in
-                    try unsafe segment.file.read(into: memory, at: offset)
+                    try unsafe sealed.file.read(into: memory, at: offset)
                 }
                 try unsafe file.write(chunk.bytes.buffer, at: offset)
                 offset += UInt64(count)
@@ -260,17 +273,21 @@ final class BackupWriter {
     /// Files of earlier backups, finished or not.
     private func removeWhatIsLeft(_ manifest: Manifest) throws(StoreError) {
         let live = Set(manifest.segments.map(\.number))
+        let values = Set(image.view.valueFiles.map(\.number))
         var isChanged = false
         for name in names {
             let isOldSegment =
                 FileName.number(in: name, ending: ".seg").map { !live.contains($0) } ?? false
+            let isOldValueFile =
+                FileName.number(in: name, ending: ".val").map { !values.contains($0) } ?? false
             let isOldLog =
                 FileName.number(in: name, ending: ".log").map { $0 < manifest.oldestLog } ?? false
             let isTemporary = name.hasSuffix(Self.temporaryEnding)
-            guard isOldSegment || isOldLog || isTemporary else { continue }
+            let isOld = isOldSegment || isOldValueFile || isOldLog
+            guard isOld || isTemporary else { continue }
             try storage.remove(path(name))
             isChanged = true
-            if isOldSegment || isOldLog { report.filesRemoved += 1 }
+            if isOld { report.filesRemoved += 1 }
         }
         if isChanged { try storage.syncDirectory(destination) }
     }

@@ -13,10 +13,12 @@ final class Salvage {
     private(set) var logs: [SalvagedLog] = []
     private(set) var losses: [SalvageLoss] = []
     private var names: [String] = []
+    private(set) var values: SalvagedValues
 
     init(_ path: String, storage: any Storage) throws(StoreError) {
         self.path = path
         self.storage = storage
+        values = SalvagedValues(path, tag: 0, storage: storage)
         names = try storage.listDirectory(path).sorted()
         let files = names.filter {
             FileName.number(in: $0, ending: ".seg") != nil
@@ -25,9 +27,10 @@ final class Salvage {
         guard names.contains(Manifest.fileName) || !files.isEmpty else { throw .notAStore(path) }
         try readManifest()
         try findTag(files)
+        values = SalvagedValues(path, tag: tag, storage: storage)
         try readSegments()
         try readLogs()
-        losses += segments.flatMap(\.losses) + logs.flatMap(\.losses)
+        losses += segments.flatMap(\.losses) + logs.flatMap(\.losses) + values.losses
     }
 
     var cursors: [any SalvageCursor] {
@@ -112,7 +115,7 @@ final class Salvage {
                 continue
             }
             guard !isForeign(file, try header(of: file)) else { continue }
-            segments.append(SalvagedSegment(file))
+            segments.append(SalvagedSegment(file, values))
         }
     }
 

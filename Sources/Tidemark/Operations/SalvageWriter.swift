@@ -120,7 +120,14 @@ final class SalvageWriter {
                     dot: Dot(replica: id, counter: counter), vector: VersionVector(), time: .zero)
             }
             guard let version else { continue }
-            try writer.segment().add(entry, isSuperseded: isSameKey, version: version)
+            let isWritten = try salvage.values.withValue(of: entry) {
+                (value) throws(StoreError) -> Bool in
+                guard let value else { return false }
+                try writer.segment().add(
+                    entry, isSuperseded: isSameKey, version: version, value: value)
+                return true
+            }
+            guard isWritten else { continue }
             last = (entry.dataset, isSameKey ? last!.key : entry.key.array, entry.syncCount)
         }
     }
@@ -139,7 +146,8 @@ final class SalvageWriter {
 
     private func complete(_ states: SalvagedStates, _ finished: [DatasetState], _ id: ReplicaID) {
         report.replicaID = id
-        report.filesRead = salvage.segments.count + salvage.logs.count
+        report.filesRead =
+            salvage.segments.count + salvage.logs.count + salvage.values.fileCount
         report.blocksRead =
             salvage.segments.reduce(0) { $0 + $1.blockCount }
             + salvage.logs.reduce(0) { $0 + $1.blockCount }

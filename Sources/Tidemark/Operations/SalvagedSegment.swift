@@ -2,6 +2,8 @@
 /// neither directory nor index, which serve to tell what is missing.
 final class SalvagedSegment {
     let file: SalvageFile
+    /// Of all segments of the store.
+    let values: SalvagedValues
     private(set) var dataBlocks: [SalvageFile.FoundBlock] = []
     /// nil if the tables are lost.
     private(set) var origins: [SalvagedOrigin]?
@@ -16,8 +18,9 @@ final class SalvagedSegment {
     private var footer: SegmentFooter?
     private var others: [SalvageFile.FoundBlock] = []
 
-    init(_ file: SalvageFile) {
+    init(_ file: SalvageFile, _ values: SalvagedValues) {
         self.file = file
+        self.values = values
         footer = readFooter()
         findBlocks()
         readTables()
@@ -121,7 +124,9 @@ final class SalvagedSegment {
             kept.append(found)
             last = (block, view)
             for slot in 0..<view.count {
-                if let entry = view.entry(at: slot) { entryCounts[entry.dataset, default: 0] += 1 }
+                guard let entry = view.entry(at: slot) else { continue }
+                values.check(entry)
+                if !values.isLost(entry) { entryCounts[entry.dataset, default: 0] += 1 }
             }
         }
         withExtendedLifetime(last) {}
@@ -189,7 +194,7 @@ extension VersionTables {
     }
 }
 
-/// Walks over the entries of the whole blocks of a segment.
+/// Walks over the entries of the whole blocks of a segment, apart from those whose value is lost.
 final class SalvagedSegmentCursor: SalvageCursor {
     private let segment: SalvagedSegment
     private var blocks: ArraySlice<SalvageFile.FoundBlock>
@@ -201,6 +206,11 @@ final class SalvagedSegmentCursor: SalvageCursor {
         self.segment = segment
         blocks = segment.dataBlocks[...]
         load()
+        passLost()
+    }
+
+    private func passLost() {
+        while let found = entry, segment.values.isLost(found) { step() }
     }
 
     private func load() {
@@ -216,6 +226,11 @@ final class SalvagedSegmentCursor: SalvageCursor {
     }
 
     func advance() {
+        step()
+        passLost()
+    }
+
+    private func step() {
         guard let view = current?.view else { return }
         slot += 1
         if slot < view.count { entry = view.entry(at: slot) } else { load() }

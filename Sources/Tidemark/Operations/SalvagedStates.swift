@@ -56,7 +56,7 @@ struct SalvagedStates {
                 }
                 let name = String(decoding: entry.key.array, as: UTF8.self)
                 do {
-                    let state = try DatasetState(name: name, decoding: entry.value)
+                    let state = try DatasetState(name: name, decoding: entry.valueField)
                     named.insert(state.recordsID)
                     if entry.syncCount > known[name]?.log ?? 0 {
                         known[name] = Known(state: state, log: entry.syncCount)

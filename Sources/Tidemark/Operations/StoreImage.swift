@@ -11,7 +11,9 @@ struct StoreImage {
 
     /// Bytes of all files.
     var byteCount: UInt64 {
-        logs.reduce(view.segments.reduce(0) { $0 + $1.fileSize }) { $0 + UInt64($1.byteCount) }
+        let sealed = view.segments.reduce(0) { $0 + $1.fileSize }
+        let values = view.valueFiles.reduce(0) { $0 + $1.fileSize }
+        return logs.reduce(sealed + values) { $0 + UInt64($1.byteCount) }
     }
 }
 

@@ -73,7 +73,7 @@ extension Dataset {
             try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {
                 (entry, tables) throws(StoreError) -> Record? in
                 guard let entry, let tables else { return nil }
-                return Record(entry, tables, dirtiness)
+                return try Record(entry, tables, dirtiness)
             }
         }
     }

@@ -25,6 +25,8 @@ struct BlockHeader {
         case directory = 21
         case changeDirectory = 22
         case indexChecksums = 23
+        case valueFiles = 24
+        case value = 25
         case manifest = 32
     }
 

@@ -43,6 +43,9 @@ struct DataBlockView {
             }
             let (entry, end) = unsafe try EntryLayout.checkedEntry(
                 at: place, end: entriesEnd, timeBase: base, originCount: originCount)
+            guard entry.dataset != 0 || !entry.isApart else {
+                throw Malformed("a record of the store's own lies apart")
+            }
             if let previous {
                 guard previous.position.compare(entry.position) < 0 else {
                     throw Malformed("the entries of a block are out of order")

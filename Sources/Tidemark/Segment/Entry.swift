@@ -56,13 +56,15 @@ struct Stamp {
 @safe
 struct Entry {
     let dataset: DatasetID
-    let kind: EntryKind
+    /// What stands in place of the value's length, or 2 where that is more.
+    fileprivate let form: UInt8
     /// Whether the entry before this one in its block is a newer version of the same key.
     let isSuperseded: Bool
     /// Whether the version says when it expires.
     let hasExpiry: Bool
     let key: ByteView
-    let value: ByteView
+    /// The value, or where it lies apart: ask ``VersionTables/withValue(of:_:)`` for the value.
+    let valueField: ByteView
     /// The place in the order of all commits of the store; 0 in sealed segments, where whoever
     /// holds the segment may see all of it.
     let sequence: UInt64
@@ -74,6 +76,13 @@ struct Entry {
     func isWhole(before end: UnsafeRawPointer) -> Bool {
         unsafe stampStart + EntryLayout.stampBytesMax <= end
     }
+
+    @inline(__always)
+    var kind: EntryKind { form == 0 ? .delete : .put }
+
+    /// Whether the value lies in a value file.
+    @inline(__always)
+    var isApart: Bool { form == UInt8(EntryLayout.apartMark) }
 
     /// O(1), a varint to decode.
     var syncCount: UInt64 {
@@ -120,8 +129,8 @@ struct Entry {
 ///     varint  dataset
 ///     varint  2 x length of the key, + 1 if the entry before is a newer version of the same key,
 ///             + 2^17 if it says when it expires
-///     varint  0: the record is deleted; 1: reserved; n + 2: a value of n bytes
-///             key, value
+///     varint  0: the record is deleted; 1: the value lies apart; n + 2: a value of n bytes
+///             key; value, or the ``ValueHandle`` of one that lies apart
 ///     6 bytes when it expires, in milliseconds since 1970; only if it does
 ///     varint  sync count
 ///     varint  origin
@@ -145,6 +154,8 @@ enum EntryLayout {
     private static let expiryFlag: UInt64 = 1 << 17
     /// Three varints.
     static let headBytesMax = 15
+    /// In the place of the value's length: the value lies in a value file.
+    fileprivate static let apartMark = 1
 
     /// Upper bound of what an entry takes.
     static func byteCountMax(key: Int, value: Int) -> Int {
@@ -220,16 +231,37 @@ enum EntryLayout {
         sequence: UInt64
     ) -> Entry? {
         let keyCount = keyMark &>> 1
-        let valueCount = max(0, valueMark &- 2)
         let valueStart = unsafe place + keyCount
+        let valueCount: Int
+        if valueMark == apartMark {
+            guard let count = unsafe handleByteCount(at: valueStart, end: end) else { return nil }
+            valueCount = count
+        } else {
+            valueCount = max(0, valueMark &- 2)
+        }
         let valueEnd = unsafe valueStart + valueCount
-        guard valueMark != 1, unsafe valueEnd <= end else { return nil }
+        guard unsafe valueEnd <= end else { return nil }
         return unsafe Entry(
-            dataset: dataset, kind: valueMark == 0 ? .delete : .put,
+            dataset: dataset, form: UInt8(truncatingIfNeeded: min(valueMark, apartMark &+ 1)),
             isSuperseded: keyMark & 1 == 1, hasExpiry: hasExpiry,
             key: ByteView(base: place, count: keyCount),
-            value: ByteView(base: valueStart, count: valueCount), sequence: sequence,
+            valueField: ByteView(base: valueStart, count: valueCount), sequence: sequence,
             stampStart: valueEnd + (hasExpiry ? expiryByteCount : 0), timeBase: timeBase)
+    }
+
+    /// The length of what says where a value lies apart; nil if it is impossible.
+    @inline(never)
+    private static func handleByteCount(
+        at start: UnsafeRawPointer, end: UnsafeRawPointer
+    ) -> Int? {
+        guard unsafe start < end else { return nil }
+        var reader = ByteReader(unsafe ByteView(base: start, count: end - start))
+        do {
+            _ = try ValueHandle(&reader)
+            return reader.offset
+        } catch {
+            return nil
+        }
     }
 
     /// Whether three varints end within the room: asked only near the end of a block.
@@ -270,16 +302,19 @@ enum EntryLayout {
 
     /// Writes an entry, for which there must be ``byteCountMax(key:value:)`` bytes of room.
     /// Returns where it ends.
+    ///
+    /// - Parameter isApart: whether what is given as the value says where the value lies.
     @inline(__always)
     static func write(
         to start: UnsafeMutableRawPointer, dataset: DatasetID, kind: EntryKind,
-        isSuperseded: Bool, key: ByteView, value: ByteView, stamp: Stamp, timeBase: UInt64
+        isSuperseded: Bool, isApart: Bool = false, key: ByteView, value: ByteView, stamp: Stamp,
+        timeBase: UInt64
     ) -> UnsafeMutableRawPointer {
         var place = unsafe start
         unsafe put(UInt64(dataset), &place)
         let flags = (isSuperseded ? 1 : 0) | (stamp.expiresAt > 0 ? expiryFlag : 0)
         unsafe put(UInt64(key.count) << 1 | flags, &place)
-        unsafe put(kind == .put ? UInt64(value.count) + 2 : 0, &place)
+        unsafe put(valueMark(kind, isApart: isApart, value: value.count), &place)
         unsafe place.copyMemory(from: key.base, byteCount: key.count)
         unsafe place += key.count
         if kind == .put {
@@ -298,15 +333,21 @@ enum EntryLayout {
         return unsafe place
     }
 
+    @inline(__always)
+    private static func valueMark(_ kind: EntryKind, isApart: Bool, value: Int) -> UInt64 {
+        if isApart { return UInt64(apartMark) }
+        return kind == .put ? UInt64(value) + 2 : 0
+    }
+
     /// Bytes of the three varints in front of the key.
     static func headByteCount(
-        dataset: DatasetID, kind: EntryKind, key: Int, value: Int, hasExpiry: Bool
+        dataset: DatasetID, kind: EntryKind, isApart: Bool, key: Int, value: Int, hasExpiry: Bool
     ) -> Int {
         func count(_ number: UInt64) -> Int {
             max(1, (UInt64.bitWidth - number.leadingZeroBitCount + 6) / 7)
         }
         return count(UInt64(dataset)) + count(UInt64(key) << 1 | (hasExpiry ? expiryFlag : 0))
-            + count(kind == .put ? UInt64(value) + 2 : 0)
+            + count(valueMark(kind, isApart: isApart, value: value))
     }
 
     @inline(__always)

@@ -22,6 +22,7 @@ struct FileHeader {
         case sealed = 2
         case manifest = 3
         case backupMark = 4
+        case values = 5
     }
 
     let kind: Kind

@@ -1,20 +1,23 @@
 /// An immutable file of sorted entries, open for reading.
 ///
-/// Opening reads header and footer alone. The file is mapped when it is first read from; its
-/// indexes are used where they lie, and each part of it is checked against its checksum when it is
-/// first touched. It stays open until the last view or snapshot that can see it lets go, also when
-/// compaction has long removed its name.
+/// Opening reads header and footer alone, and the table of value files if there are any. The file
+/// is mapped when it is first read from; its indexes are used where they lie, and each part of it
+/// is checked against its checksum when it is first touched. It stays open until the last view or
+/// snapshot that can see it lets go, also when compaction has long removed its name.
 final class SealedSegment: Sendable {
     let number: UInt64
     let path: String
     let footer: SegmentFooter
     let fileSize: UInt64
     let file: any StorageFile
+    /// Of the values that lie apart. Open as long as this is.
+    let values: SegmentValues
     private let cache: BlockCache
     private let loaded = LazyReference<SegmentParts>()
 
     init(
-        number: UInt64, path: String, tag: UInt64, storage: any Storage, cache: BlockCache
+        number: UInt64, path: String, tag: UInt64, storage: any Storage, cache: BlockCache,
+        valueFiles: ValueFiles
     ) throws(StoreError) {
         self.number = number
         self.path = path
@@ -39,12 +42,31 @@ final class SealedSegment: Sendable {
         } catch {
             throw error.error(in: path, at: end)
         }
+        let table = try Self.valueRows(footer, in: file)
+        values = try SegmentValues(table, ofSegmentAt: path, valueFiles)
+    }
+
+    /// Which value files the segment names: nothing is read if it names none.
+    static func valueRows(
+        _ footer: SegmentFooter, in file: any StorageFile, readingEmpty: Bool = false
+    ) throws(StoreError) -> SegmentValueRows {
+        let handle = footer.valueFiles
+        guard readingEmpty || handle.rawCount > SegmentValueRows.emptyByteCount else {
+            return SegmentValueRows()
+        }
+        let block = try file.readBlock(handle, kind: .valueFiles, segment: footer.segment)
+        do {
+            return try SegmentValueRows(decoding: block.bytes)
+        } catch {
+            throw error.error(in: file.path, at: handle.offset)
+        }
     }
 
     /// What readers work with, for as long as they hold the segment.
     func parts() throws(StoreError) -> SegmentParts {
         try loaded.object { () throws(StoreError) in
-            try SegmentParts(file: file, footer: footer, fileSize: fileSize, cache: cache)
+            try SegmentParts(
+                file: file, footer: footer, fileSize: fileSize, values: values, cache: cache)
         }
     }
 

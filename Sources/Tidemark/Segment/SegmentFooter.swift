@@ -12,11 +12,12 @@
 ///     64      8      where the data blocks end
 ///     72      8      where the hash index begins, a multiple of 64
 ///     80      8      buckets of the hash index
-///     88      6x16   handles of directory, change directory, checksums of the hash index, tables,
-///                    datasets and collected: 8 bytes offset, 4 stored length, 4 raw length
-///     184     8      XXH3-64 of the 184 bytes before
+///     88      7x16   handles of directory, change directory, checksums of the hash index, tables,
+///                    datasets, collected and value files: 8 bytes offset, 4 stored length, 4 raw
+///                    length
+///     200     8      XXH3-64 of the 200 bytes before
 struct SegmentFooter {
-    static let byteCount = 192
+    static let byteCount = 208
     static let magic: [UInt8] = Array("MARKTIDE".utf8)
 
     var segment: UInt64
@@ -35,6 +36,7 @@ struct SegmentFooter {
     var tables = BlockHandle.none
     var datasets = BlockHandle.none
     var collected = BlockHandle.none
+    var valueFiles = BlockHandle.none
 
     init(segment: UInt64) {
         self.segment = segment
@@ -49,7 +51,9 @@ struct SegmentFooter {
         ] {
             writer.append(fixed64: number)
         }
-        for handle in [directory, changeDirectory, indexChecksums, tables, datasets, collected] {
+        for handle in [
+            directory, changeDirectory, indexChecksums, tables, datasets, collected, valueFiles,
+        ] {
             writer.append(fixed64: handle.offset)
             writer.append(fixed32: handle.storedCount)
             writer.append(fixed32: handle.rawCount)
@@ -82,6 +86,7 @@ struct SegmentFooter {
         tables = try Self.handle(&reader, end: end)
         datasets = try Self.handle(&reader, end: end)
         collected = try Self.handle(&reader, end: end)
+        valueFiles = try Self.handle(&reader, end: end)
         guard unsafe checksum64(checked) == (try reader.fixed64()), magic == Self.magic else {
             throw Malformed("the checksum of the segment's footer does not match")
         }

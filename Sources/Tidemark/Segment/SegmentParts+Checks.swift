@@ -45,6 +45,7 @@ extension SegmentParts {
             (footer.indexChecksums, .indexChecksums), (footer.directory, .directory),
             (footer.changeDirectory, .changeDirectory), (footer.tables, .tables),
             (footer.datasets, .datasets), (footer.collected, .collected),
+            (footer.valueFiles, .valueFiles),
         ]
         for (handle, kind) in tables {
             places.append(
@@ -72,10 +73,12 @@ extension SegmentParts {
     func check(_ place: ContentPlace, _ tally: inout TallyPart) throws(StoreError) {
         switch place.kind {
         case .data:
+            let countBefore = tally.blockCount
             do {
                 try checkData(place.number, &tally)
             } catch {
-                tally.noteUnreadable()
+                // A damaged value does not take the entries away that name it.
+                if tally.blockCount == countBefore { tally.noteUnreadable() }
                 throw error
             }
         case .changes:
@@ -90,6 +93,8 @@ extension SegmentParts {
         case .hashIndex: try checkChunk(place.number)
         case .table(.datasets): _ = try datasets()
         case .table(.collected): _ = try losses()
+        case .table(.valueFiles):
+            _ = try SealedSegment.valueRows(footer, in: file, readingEmpty: true)
         case .table(.tables):
             _ = try file.readBlock(footer.tables, kind: .tables, segment: footer.segment)
         case .table(let kind):
@@ -129,6 +134,21 @@ extension SegmentParts {
         try checkOrder(after: view, block)
         try checkStoreRecords(view, at: offset)
         tally.add(view, number: block, try handle(of: block))
+        try checkValues(view)
+    }
+
+    /// Values that lie apart are where the entries say, and whole. The first that is not is told.
+    private func checkValues(_ view: DataBlockView) throws(StoreError) {
+        var failure: StoreError?
+        for slot in 0..<view.count {
+            guard let entry = view.entry(at: slot), let handle = entry.valueHandle else { continue }
+            do throws(StoreError) {
+                try tables.valueFile(handle).check(handle.block)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
     }
 
     /// A block ends before the next one begins, and the last one where the directory says.
@@ -148,11 +168,11 @@ extension SegmentParts {
             guard let entry = view.entry(at: slot), entry.dataset == 0 else { return }
             do throws(Malformed) {
                 guard StoreRecords.number(inKey: entry.key) == nil else {
-                    _ = try StoreRecords.name(entry.value)
+                    _ = try StoreRecords.name(entry.valueField)
                     continue
                 }
                 let name = String(decoding: entry.key.array, as: UTF8.self)
-                _ = try DatasetState(name: name, decoding: entry.value)
+                _ = try DatasetState(name: name, decoding: entry.valueField)
             } catch {
                 throw error.error(in: file.path, at: offset)
             }

@@ -26,7 +26,8 @@ final class SegmentParts: @unchecked Sendable {
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
 
     init(
-        file: any StorageFile, footer: SegmentFooter, fileSize: UInt64, cache: BlockCache
+        file: any StorageFile, footer: SegmentFooter, fileSize: UInt64, values: SegmentValues,
+        cache: BlockCache
     ) throws(StoreError) {
         self.file = file
         self.footer = footer
@@ -53,7 +54,7 @@ final class SegmentParts: @unchecked Sendable {
         }
         let tablesBlock = try file.readBlock(footer.tables, kind: .tables, segment: number)
         do throws(Malformed) {
-            tables = try VersionTables(decoding: tablesBlock.bytes)
+            tables = try VersionTables(decoding: tablesBlock.bytes, values: values)
         } catch {
             throw error.error(in: file.path, at: footer.tables.offset)
         }

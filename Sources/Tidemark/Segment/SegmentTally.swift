@@ -1,5 +1,7 @@
 /// What verification counts up while it reads some of the data blocks of a segment.
 struct TallyPart {
+    /// Data blocks that were counted.
+    private(set) var blockCount = 0
     fileprivate var entryCount: UInt64 = 0
     fileprivate var tombstoneCount: UInt64 = 0
     fileprivate var keyCount = 0
@@ -7,11 +9,15 @@ struct TallyPart {
     fileprivate var storedBytes: UInt64 = 0
     fileprivate var datasets = SegmentDatasets()
     fileprivate var changes: [Change] = []
+    fileprivate var values = SegmentValueRows()
+    /// Bytes of the values that lie apart, as stored.
+    private(set) var valueBytes: UInt64 = 0
     /// False once a block could not be read: then there is nothing to compare.
     fileprivate var isWhole = true
 
     /// Takes note of a block that was checked.
     mutating func add(_ view: DataBlockView, number: Int, _ handle: BlockHandle) {
+        blockCount += 1
         rawBytes += UInt64(handle.rawCount)
         storedBytes += handle.endOffset - handle.offset
         for slot in 0..<view.count {
@@ -21,13 +27,23 @@ struct TallyPart {
             keyCount += entry.isSuperseded ? 0 : 1
             datasets.count(
                 entry.dataset, isTombstone: entry.kind == .delete, key: entry.key.count,
-                value: entry.value.count)
+                value: entry.valueCount)
+            if let handle = entry.valueHandle {
+                values.count(handle)
+                valueBytes += handle.footprint
+            }
             if entry.dataset != 0 {
                 let place = EntryPlace(block: number, offset: view.offset(of: slot))
                 changes.append(
                     Change(dataset: entry.dataset, syncCount: entry.syncCount, place: place))
             }
         }
+    }
+
+    /// The bytes of values that were checked since this was called last.
+    mutating func takeValueBytes() -> UInt64 {
+        defer { valueBytes = 0 }
+        return valueBytes
     }
 
     mutating func noteUnreadable() {
@@ -56,6 +72,7 @@ struct SegmentTally {
         sum.rawBytes += part.rawBytes
         sum.storedBytes += part.storedBytes
         sum.datasets.add(part.datasets)
+        sum.values.add(part.values)
         sum.isWhole = sum.isWhole && part.isWhole
         for change in part.changes { changes.add(change) }
     }
@@ -68,6 +85,11 @@ struct SegmentTally {
         else { throw parts.damaged("the footer counts other entries", at: footer.dataEnd) }
         guard try parts.datasets().rows == sum.datasets.rows else {
             throw parts.damaged("the counts of datasets are wrong", at: footer.datasets.offset)
+        }
+        let table = try SealedSegment.valueRows(footer, in: parts.file, readingEmpty: true)
+        guard table.counts == sum.values.counts else {
+            throw parts.damaged(
+                "the table of value files is wrong", at: footer.valueFiles.offset)
         }
         guard parts.indexedKeyCount == sum.keyCount else {
             throw parts.damaged("the hash index names other keys", at: footer.indexOffset)

@@ -12,6 +12,7 @@ final class SegmentWriter {
     let number: UInt64
     private let output: SegmentOutput
     private let entriesMax: UInt64
+    private let values: SegmentValueWriter
     // One thread writes a segment: to check at each entry that nobody else does would take as long
     // as the work.
     @exclusivity(unchecked) private var footer: SegmentFooter
@@ -28,9 +29,12 @@ final class SegmentWriter {
 
     init(
         number: UInt64, path: String, tag: UInt64, options: StoreOptions,
-        storage: any Storage
+        storage: any Storage, movingValuesOf sparse: Set<UInt64> = []
     ) throws(StoreError) {
         self.number = number
+        values = SegmentValueWriter(
+            number: number, segmentPath: path, tag: tag, options: options, storage: storage,
+            moving: sparse)
         entriesMax = UInt64(options.segmentEntriesMax)
         unsafe hashes = PageArray(capacity: options.segmentEntriesMax)
         unsafe places = PageArray(capacity: options.segmentEntriesMax)
@@ -50,7 +54,7 @@ final class SegmentWriter {
     var isFull: Bool {
         unsafe footer.entryCount >= entriesMax
             || footer.rawBytes >= Limits.segmentRawBytesMax
-            || directory.blockCount >= EntryPlace.blockCountMax - 1
+            || directory.blockCount >= EntryPlace.blockCountMax - 1 || values.isFull
     }
 
     /// Adds an entry, which must come after all before it.
@@ -61,20 +65,34 @@ final class SegmentWriter {
     ) throws(StoreError) {
         var stamp = entry.stamp
         stamp.origin = unsafe translation.translate(stamp.origin, from: source, to: &tables)
-        try add(
-            dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded,
-            key: entry.key, value: entry.value, stamp: stamp)
+        guard entry.isApart else {
+            return try add(
+                dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded,
+                key: entry.key, value: entry.valueField, stamp: stamp)
+        }
+        if let value = try values.valueToMove(of: entry, from: source) {
+            return try value.withBytes { (value) throws(StoreError) in
+                try add(
+                    dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded,
+                    key: entry.key, value: value, stamp: stamp)
+            }
+        }
+        try values.carry(try source.handle(of: entry), from: source)
+        try append(
+            dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded, isApart: true,
+            key: entry.key, valueField: entry.valueField, valueCount: entry.valueCount,
+            stamp: stamp)
     }
 
-    /// Adds an entry with a version that comes from no tables.
+    /// Adds an entry with a version that comes from no tables, and its value wherever it lies.
     func add(
-        _ entry: Entry, isSuperseded: Bool, version: Version
+        _ entry: Entry, isSuperseded: Bool, version: Version, value: ByteView
     ) throws(StoreError) {
         let origin = unsafe tables.number(
             of: version.dot.replica, version.storedVector, version.author)
         try add(
             dataset: entry.dataset, kind: entry.kind, isSuperseded: isSuperseded, key: entry.key,
-            value: entry.value,
+            value: value,
             stamp: Stamp(
                 syncCount: entry.syncCount, origin: origin, counter: version.dot.counter,
                 time: version.time.rawValue, expiresAt: entry.expiresAt))
@@ -92,10 +110,29 @@ final class SegmentWriter {
         dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, key: ByteView, value: ByteView,
         stamp: Stamp
     ) throws(StoreError) {
-        if unsafe !block.hasRoom(key: key.count, value: value.count) { try endBlock() }
+        guard value.count >= values.bytesMin, dataset != 0 else {
+            return try append(
+                dataset: dataset, kind: kind, isSuperseded: isSuperseded, isApart: false,
+                key: key, valueField: value, valueCount: value.count, stamp: stamp)
+        }
+        try values.add(value).encoded.withBytes { (handle) throws(StoreError) in
+            try append(
+                dataset: dataset, kind: kind, isSuperseded: isSuperseded, isApart: true,
+                key: key, valueField: handle, valueCount: value.count, stamp: stamp)
+        }
+    }
+
+    /// - Parameters:
+    ///   - valueField: the value, or where it lies apart.
+    ///   - valueCount: the length of the value, wherever it lies.
+    private func append(
+        dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, isApart: Bool, key: ByteView,
+        valueField: ByteView, valueCount: Int, stamp: Stamp
+    ) throws(StoreError) {
+        if unsafe !block.hasRoom(key: key.count, value: valueField.count) { try endBlock() }
         let offset = unsafe block.append(
-            dataset: dataset, kind: kind, isSuperseded: isSuperseded, key: key, value: value,
-            stamp: stamp)
+            dataset: dataset, kind: kind, isSuperseded: isSuperseded, isApart: isApart, key: key,
+            valueField: valueField, stamp: stamp)
         let place = unsafe EntryPlace(block: directory.blockCount, offset: offset)
         if !isSuperseded {
             unsafe hashes.append(KeyHash.of(key, in: dataset))
@@ -105,7 +142,7 @@ final class SegmentWriter {
             unsafe changes.add(Change(dataset: dataset, syncCount: stamp.syncCount, place: place))
         }
         unsafe datasets.count(
-            dataset, isTombstone: kind == .delete, key: key.count, value: value.count)
+            dataset, isTombstone: kind == .delete, key: key.count, value: valueCount)
         unsafe footer.entryCount += 1
         unsafe footer.tombstoneCount += kind == .delete ? 1 : 0
     }
@@ -126,8 +163,10 @@ final class SegmentWriter {
         unsafe block.begin()
     }
 
-    /// Writes the indexes and makes the file durable. Returns its size.
+    /// Writes the indexes and makes the file durable, and its value file before it, so that no
+    /// segment ever names values that are not there. Returns its size.
     func finish() throws(StoreError) -> UInt64 {
+        let valueRows = try values.finish()
         if unsafe !block.isEmpty { try endBlock() }
         unsafe footer.dataBlockCount = UInt64(directory.blockCount)
         unsafe footer.dataEnd = output.offset
@@ -146,6 +185,8 @@ final class SegmentWriter {
             datasets.encoded(), .datasets, mayCompress: true)
         unsafe footer.collected = try output.appendBlock(
             losses.encoded(), .collected, mayCompress: true)
+        unsafe footer.valueFiles = try output.appendBlock(
+            valueRows.encoded(), .valueFiles, mayCompress: true)
         return unsafe try output.finish(footer.bytes)
     }
 
@@ -209,10 +250,10 @@ struct DataBlockBuilder: ~Copyable {
 
     /// Returns the entry's offset in the block.
     mutating func append(
-        dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, key: ByteView, value: ByteView,
-        stamp: Stamp
+        dataset: DatasetID, kind: EntryKind, isSuperseded: Bool, isApart: Bool, key: ByteView,
+        valueField: ByteView, stamp: Stamp
     ) -> Int {
-        let needed = used + EntryLayout.byteCountMax(key: key.count, value: value.count) + 4
+        let needed = used + EntryLayout.byteCountMax(key: key.count, value: valueField.count) + 4
         if unsafe memory.count < needed { grow(to: needed) }
         if isEmpty {
             timeBase = stamp.time >> 16
@@ -221,15 +262,15 @@ struct DataBlockBuilder: ~Copyable {
         let offset = used
         let start = unsafe memory.baseAddress! + used
         let end = unsafe EntryLayout.write(
-            to: start, dataset: dataset, kind: kind, isSuperseded: isSuperseded, key: key,
-            value: value, stamp: stamp, timeBase: timeBase)
+            to: start, dataset: dataset, kind: kind, isSuperseded: isSuperseded,
+            isApart: isApart, key: key, value: valueField, stamp: stamp, timeBase: timeBase)
         unsafe used += end - start
         // Its key stands where the head ends, which the three varints tell.
         let keyStart =
             offset
             + EntryLayout.headByteCount(
-                dataset: dataset, kind: kind, key: key.count, value: value.count,
-                hasExpiry: stamp.expiresAt > 0)
+                dataset: dataset, kind: kind, isApart: isApart, key: key.count,
+                value: valueField.count, hasExpiry: stamp.expiresAt > 0)
         if isEmpty {
             first = (dataset, key.count, stamp.syncCount)
             firstKeyStart = keyStart

@@ -93,9 +93,12 @@ final class VersionTables: Sendable {
     }
 
     private let content: Mutex<Content>
+    /// The files of values that lie apart; nil for a log, where none do.
+    let values: SegmentValues?
 
-    init(_ content: consuming sending Content = Content()) {
+    init(_ content: consuming sending Content = Content(), values: SegmentValues? = nil) {
         self.content = Mutex(content)
+        self.values = values
     }
 
     func withContent<Result, Failure: Error>(
@@ -171,7 +174,9 @@ extension VersionTables {
         }
     }
 
-    convenience init(decoding bytes: ByteView) throws(Malformed) {
+    convenience init(
+        decoding bytes: ByteView, values: SegmentValues? = nil
+    ) throws(Malformed) {
         var reader = ByteReader(bytes)
         var content = Content()
         for _ in 0..<(try reader.count(eachAtLeast: 16)) {
@@ -201,7 +206,7 @@ extension VersionTables {
             }
         }
         guard reader.isAtEnd else { throw Malformed("the tables are followed by more bytes") }
-        self.init(content)
+        self.init(content, values: values)
     }
 
     /// A vector in terms of numbered replicas: count, then (number, counter) each.

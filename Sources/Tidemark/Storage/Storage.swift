@@ -72,10 +72,19 @@ package protocol StorageFile: AnyObject, Sendable {
     /// the file object.
     func mapForReading() throws(StoreError) -> UnsafeRawBufferPointer
 
+    /// Goes on by the mapping alone, so that the file takes none of the descriptors that a process
+    /// may have. After `mapForReading`, and before the file is shared.
+    func releaseDescriptor() throws(StoreError)
+
     /// Brings a range of the mapping into memory, so that what the disk cannot read is an error
     /// now and not a signal at a load.
     func populate(offset: Int, count: Int) throws(StoreError)
 
     /// Makes a range of the mapping durable.
     func syncMapping(offset: Int, count: Int) throws(StoreError)
+}
+
+extension StorageFile {
+    /// Nothing to give back.
+    package func releaseDescriptor() throws(StoreError) {}
 }

@@ -3,10 +3,11 @@ internal import Glibc
 /// A file of the operating system, by descriptor.
 @safe
 final class SystemFile: StorageFile, @unchecked Sendable {
-    // Unchecked: `mapping` is set by `map`, which its owner calls before sharing the file; the
-    // descriptor never changes and the system calls on it are made for many threads.
+    // Unchecked: `mapping` is set by `map`, and `descriptor` given back, by calls that the owner
+    // makes before sharing the file; the system calls on it are made for many threads.
     let path: String
-    private let descriptor: Int32
+    /// -1 if only the mapping is left.
+    private var descriptor: Int32
     private var mapping: UnsafeMutableRawBufferPointer?
 
     init(path: String, mode: FileMode) throws(StoreError) {
@@ -30,6 +31,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func size() throws(StoreError) -> UInt64 {
+        if descriptor < 0, let mapping = unsafe mapping { return UInt64(mapping.count) }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else {
             throw .system("cannot tell the size", path: path)
@@ -38,6 +40,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(StoreError) {
+        if descriptor < 0 { return unsafe try readMapping(into: buffer, at: offset) }
         var done = 0
         while done < buffer.count {
             let count = unsafe pread(
@@ -106,12 +109,15 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         return unsafe UnsafeRawBufferPointer(try map(size, PROT_READ))
     }
 
+    /// `MADV_POPULATE_READ`, which older headers do not have.
+    private static let populateForReading: Int32 = 22
+
     func populate(offset: Int, count: Int) throws(StoreError) {
         guard let region = unsafe mapping, count > 0 else { return }
         let start = offset & ~4_095
         let end = min(offset + count, region.count)
-        let populateForReading: Int32 = 22
-        guard unsafe madvise(region.baseAddress! + start, end - start, populateForReading) != 0
+        guard
+            unsafe madvise(region.baseAddress! + start, end - start, Self.populateForReading) != 0
         else { return }
         guard errno == EINVAL else {
             throw .system("cannot read", path: path, offset: UInt64(start))
@@ -121,6 +127,29 @@ final class SystemFile: StorageFile, @unchecked Sendable {
             byteCount: end - start, alignment: 16)
         defer { unsafe scratch.deallocate() }
         try unsafe read(into: scratch, at: UInt64(start))
+    }
+
+    func releaseDescriptor() throws(StoreError) {
+        guard let region = unsafe mapping, descriptor >= 0 else { return }
+        // A kernel that cannot populate leaves that to reads, for which the descriptor is needed.
+        guard unsafe madvise(region.baseAddress!, 1, Self.populateForReading) == 0 else { return }
+        close(descriptor)
+        descriptor = -1
+    }
+
+    private func readMapping(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(StoreError) {
+        guard let region = unsafe mapping, offset <= UInt64(region.count),
+            buffer.count <= region.count - Int(offset)
+        else {
+            throw StoreError(
+                .corruption, "the file ends too early; restore it or repair",
+                location: StoreError.Location(path: path, offset: offset))
+        }
+        try populate(offset: Int(offset), count: buffer.count)
+        let range = Int(offset)..<(Int(offset) + buffer.count)
+        unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: region[range]))
     }
 
     private func map(

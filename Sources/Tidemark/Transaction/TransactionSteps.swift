@@ -14,18 +14,22 @@ struct TransactionSteps {
     private let order: ScanOrder
     private let read: RangeRead
     private let hasOwn: Bool
+    /// Whether nobody asks for values: those that lie apart are not read then.
+    private let isKeysOnly: Bool
     /// The next record of the moment, looked at and not given out.
     private var ahead: Ahead?
     private var isBaseAtEnd = false
 
     init(
-        _ base: ScanSteps, own: [TransactionWrites.Write], order: ScanOrder, read: RangeRead
+        _ base: ScanSteps, own: [TransactionWrites.Write], order: ScanOrder, read: RangeRead,
+        isKeysOnly: Bool = false
     ) {
         self.base = base
         self.own = own[...]
         self.order = order
         self.read = read
         hasOwn = !own.isEmpty
+        self.isKeysOnly = isKeysOnly
     }
 
     /// Hands the next record to the body; nil at the end. Key and value are valid during the call.
@@ -59,10 +63,15 @@ struct TransactionSteps {
     private mutating func nextOfBase<Result>(
         _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
     ) throws(StoreError) -> Result? {
-        let read = read
-        let result = try base.next { entry, tables in
+        let (read, isKeysOnly) = (read, isKeysOnly)
+        let result = try base.next { (entry, tables) throws(StoreError) -> Result in
             read.reach(entry.key)
-            return body(entry.key, entry.value, { tables.version(of: entry) })
+            guard !isKeysOnly else {
+                return body(entry.key, .empty, { tables.version(of: entry) })
+            }
+            return try tables.withValue(of: entry) { (value) throws(StoreError) in
+                body(entry.key, value, { tables.version(of: entry) })
+            }
         }
         if result == nil { read.isComplete = true }
         return result
@@ -70,9 +79,10 @@ struct TransactionSteps {
 
     private mutating func lookAhead() throws(StoreError) {
         guard ahead == nil, !isBaseAtEnd else { return }
-        ahead = try base.next { entry, tables in
+        let isKeysOnly = isKeysOnly
+        ahead = try base.next { (entry, tables) throws(StoreError) -> Ahead in
             Ahead(
-                key: entry.key.array, value: entry.value.array,
+                key: entry.key.array, value: isKeysOnly ? [] : try tables.value(of: entry),
                 version: tables.version(of: entry))
         }
         isBaseAtEnd = ahead == nil

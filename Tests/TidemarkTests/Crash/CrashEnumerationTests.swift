@@ -41,7 +41,8 @@ private enum Act {
 }
 
 /// A life that comes by everything that touches the disk: creation, commits of all kinds, a log
-/// that is prepared, filled, sealed and used again, compaction, closing and opening.
+/// that is prepared, filled, sealed and used again, values that lie apart, compaction, closing and
+/// opening.
 private struct LifeScript {
     private var random: SeededGenerator
     private(set) var acts: [Act] = []
@@ -68,7 +69,8 @@ private struct LifeScript {
         acts += [.waitForBackgroundWork, .operation(.compact)]
         put("first", 3, 10, durability)
         acts.append(.reopen)
-        delete("first", 101, durability)
+        // Most of what the first value file holds, so that compaction moves the rest out of it.
+        for number in 101...105 { delete("first", number, durability) }
         acts += [.operation(.compact), .reopen]
     }
 

@@ -101,6 +101,8 @@ private final class PowerLossRun: Sendable {
         var options = StoreOptions(
             durability: plan.durabilities[0], segmentBytes: 1 << 20, compactsAutomatically: false)
         if plan.moreDatasetCount > 0 { options.keptDatasetStatesMax = 0 }
+        // Some of the values lie apart.
+        options.largeValueBytes = 500
         self.options = options
         storage = SimulatedStorage(seed: Seed(random.next()))
         storage.writebackOneIn = plan.writebackOneIn

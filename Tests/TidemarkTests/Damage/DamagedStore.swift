@@ -15,14 +15,17 @@ struct DamagedStore {
     private(set) var contents: [String: Contents] = [:]
     private(set) var files: [String: [UInt8]] = [:]
 
-    /// - Parameter logWrites: how many writes follow the last sealing.
-    init(logWrites: Int = 6) throws {
+    /// - Parameters:
+    ///   - logWrites: how many writes follow the last sealing.
+    ///   - largeValueBytes: from how many bytes on values lie apart.
+    init(logWrites: Int = 6, largeValueBytes: Int = 4_096) throws {
         directory = try TemporaryDirectory()
         path = directory["store"]
         var options = quickOptions()
         options.durability = .disk
         options.historyVersions = 1
         options.compactsAutomatically = false
+        options.largeValueBytes = largeValueBytes
         let store = try Store.open(at: path, options: options)
         let names = ["main", "other"]
         var random = SeededGenerator(Seed(11))

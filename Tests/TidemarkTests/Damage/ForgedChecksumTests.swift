@@ -113,7 +113,7 @@ private struct SealedBytes {
     init(_ store: DamagedStore) throws {
         name = try store.file(".seg")
         bytes = try #require(store.files[name])
-        footer = bytes.count - 192
+        footer = bytes.count - 208
     }
 
     /// The content of a table by the number of its handle.
@@ -130,8 +130,8 @@ private struct SealedBytes {
 
     func write(_ store: DamagedStore) throws {
         var mended = bytes
-        for number in 0..<6 { mended.mendBlock(at: table(number).lowerBound - 24) }
-        mended.put64(mended.checksum(footer..<(footer + 184)), at: footer + 184)
+        for number in 0..<7 { mended.mendBlock(at: table(number).lowerBound - 24) }
+        mended.put64(mended.checksum(footer..<(footer + 200)), at: footer + 200)
         try Files.write(mended, to: "\(store.path)/\(name)")
     }
 }

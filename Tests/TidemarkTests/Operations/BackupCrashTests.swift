@@ -11,7 +11,8 @@ import Tidemark
 @Suite("Backup and failures")
 struct BackupCrashTests {
     private static let options = StoreOptions(
-        durability: .process, segmentBytes: 1 << 20, compactsAutomatically: false)
+        durability: .process, segmentBytes: 1 << 20, compactsAutomatically: false,
+        largeValueBytes: 500)
 
     /// A store with one backup, and what was in it then.
     private func prepared(
@@ -22,6 +23,10 @@ struct BackupCrashTests {
         let store = try openSimulated(storage, Self.options)
         let dataset = try store.dataset("main")
         for index in 0..<20 { try dataset.put("\(index)", for: "\(index)") }
+        // A few lie apart.
+        for index in 5..<8 {
+            try dataset.put([UInt8](repeating: 1, count: 700), for: [UInt8(index)])
+        }
         try store.compact()
         try dataset.delete("3")
         try store.backup(to: "/backup")
@@ -31,6 +36,9 @@ struct BackupCrashTests {
     private func goOn(_ store: Store, compacting: Bool) throws {
         let dataset = try store.dataset("main")
         for index in 10..<30 { try dataset.put("second \(index)", for: "\(index)") }
+        for index in 6..<9 {
+            try dataset.put([UInt8](repeating: 2, count: 900), for: [UInt8(index)])
+        }
         if compacting { try store.compact() }
         try dataset.put("last", for: "5")
     }

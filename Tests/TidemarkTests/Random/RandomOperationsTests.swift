@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Tidemark
 
-/// A store does what the model does: 125,000 random operations in five stores of different make,
+/// A store does what the model does: 175,000 random operations in seven stores of different make,
 /// with everything compared after each of the many reopenings.
 @Suite("Random operations")
 struct RandomOperationsTests {
@@ -30,6 +30,9 @@ struct RandomOperationsTests {
         divided.historyVersions = 2
         var forgetful = quickOptions()
         forgetful.keptDatasetStatesMax = 2
+        var apart = quickOptions()
+        apart.largeValueBytes = 64
+        apart.historyVersions = 1
         var lively = OperationGenerator.Weights()
         lively.datasetLifecycle = 60
         lively.compact = 8
@@ -39,6 +42,7 @@ struct RandomOperationsTests {
             Make(description: "with history", options: historic),
             Make(description: "without cache", options: uncached),
             Make(description: "runs of many segments", options: divided),
+            Make(description: "nearly all values apart", options: apart),
             Make(
                 description: "many datasets, their states soon let go", options: forgetful,
                 moreDatasetCount: 60, weights: lively),

@@ -114,6 +114,8 @@ struct StoreTests {
         expectRefused { $0.segmentBytes = (1 << 20) - 1 }
         expectRefused { $0.segmentBytes = (1 << 30) + 1 }
         expectRefused { $0.segmentBytes = -1 }
+        expectRefused { $0.largeValueBytes = 63 }
+        expectRefused { $0.largeValueBytes = Limits.valueBytesMax + 2 }
         expectRefused { $0.blockCacheBytes = -1 }
         expectRefused { $0.historyVersions = -1 }
         expectRefused { $0.historyVersions = 1_000_001 }
