@@ -90,7 +90,8 @@ public final class Snapshot: Sendable {
         let moment = try opened()
         let (id, dirtiness) = try engine.scope(of: dataset.state, at: moment)
         let steps = try ScanSteps(
-            moment, dataset: id, range: range, order: order, includingDeleted: includingDeleted)
+            moment, dataset: id, range: range, order: order, includingDeleted: includingDeleted,
+            gapsOf: engine)
         return (steps, dirtiness)
     }
 

@@ -92,7 +92,8 @@ extension Transaction {
         let scope = try scope(of: dataset)
         let id = try scope.id(at: moment)
         let base = try ScanSteps(
-            moment, dataset: id, range: range, order: order, includingDeleted: false)
+            moment, dataset: id, range: range, order: order, includingDeleted: false,
+            gapsOf: dataset.engine)
         let read = RangeRead(range, order)
         scope.rangesRead.append(read)
         return TransactionSteps(

@@ -200,6 +200,7 @@ extension Engine {
             syncCount: state.syncCount, origin: origin, counter: counter, time: time.rawValue,
             expiresAt: expiresAt)
         if expiresAt > 0 { noteExpiry(of: kind, expiresAt, in: state) }
+        if kind == .put { gaps.notePut(key, in: state.recordsID) }
         block.append(
             kind, dataset: state.recordsID, key: key, value: value, stamp: stamp,
             sequence: sequence, into: memtable)

@@ -25,6 +25,7 @@ final class Engine: @unchecked Sendable {
     let manifestLock = Monitor()
     let views: ViewGate
     let recycler = LogRecycler()
+    let gaps = GapMemory()
     /// Entries with a greater sequence are not yet, or not wholly, committed.
     let visibleSequence = Atomic<UInt64>(0)
     /// The same as `isClosed`, for readers, who take no lock.

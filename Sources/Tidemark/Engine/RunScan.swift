@@ -22,28 +22,43 @@ struct RunScan {
     private var view: DataBlockView?
     private var slot = 0
     private var slotEnd = 0
+    /// Whether to stop after many dead entries, so that somebody can see whether to jump.
+    private let pausesInGaps: Bool
+    private var isPaused = false
 
     /// - Parameters:
-    ///   - lowerBound: the first key wanted; nil for all of the dataset.
+    ///   - start: the first key wanted.
     ///   - upperBound: the first key no longer wanted; nil for all of the dataset.
     init(
-        _ run: SegmentRun, dataset: DatasetID, from lowerBound: [UInt8]?,
-        upTo upperBound: [UInt8]?, includingDeleted: Bool, now: UInt64
+        _ run: SegmentRun, dataset: DatasetID, from start: KeyPosition,
+        upTo upperBound: [UInt8]?, includingDeleted: Bool, now: UInt64, pausesInGaps: Bool
     ) throws(StoreError) {
         self.run = run
         self.includingDeleted = includingDeleted
         self.now = now
         limit = upperBound
         limitDataset = upperBound == nil ? dataset &+ 1 : dataset
+        self.pausesInGaps = pausesInGaps
         parts = try run.segments[0].parts()
-        try (lowerBound ?? []).withBytes { (key) throws(StoreError) in
-            let first = EntryPosition(before: key, in: dataset)
-            segment = try run.index(of: first)
-            try enterSegment()
-            block = parts.directory.block(of: first)
-            guard try loadBlock(), let view else { return }
-            slot = view.lowerBound(first)
-        }
+        try start.withPosition { (position) throws(StoreError) in try seek(to: position) }
+    }
+
+    /// To the first entry at or after a position, which is not before the start nor behind the end
+    /// of what is wanted.
+    mutating func seek(to position: EntryPosition) throws(StoreError) {
+        view = nil
+        segment = try run.index(of: position)
+        try enterSegment()
+        block = parts.directory.block(of: position)
+        guard try loadBlock(), let view else { return }
+        slot = view.lowerBound(position)
+    }
+
+    /// The key at which the scan stands; nil if it has not paused but ended.
+    mutating func resume() -> ByteView? {
+        guard isPaused else { return nil }
+        isPaused = false
+        return view?.entry(at: slot)?.key
     }
 
     private func withLimit<Result>(
@@ -72,9 +87,11 @@ struct RunScan {
         return true
     }
 
-    /// The next entry, good until the next call; nil at the end.
+    /// The next entry, good until the next call; nil at the end or when it has paused.
     @inline(__always)
     mutating func next() throws(StoreError) -> Entry? {
+        // Entries of whole blocks in which nothing was wanted.
+        var passedCount = 0
         while true {
             if let view {
                 while slot < slotEnd {
@@ -86,6 +103,11 @@ struct RunScan {
                 }
             }
             guard try goOn() else { return nil }
+            if passedCount >= GapMemory.passedMin, pausesInGaps {
+                isPaused = true
+                return nil
+            }
+            passedCount += slotEnd
         }
     }
 

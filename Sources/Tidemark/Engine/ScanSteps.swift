@@ -14,10 +14,19 @@ struct ScanSteps {
     private var hasDecided = false
     /// Whether the entry at which the cursor stands was given out already.
     private var hasGiven = false
+    /// Knows how to jump over dead records and notes where that can be done; nil where nothing
+    /// shall be jumped over.
+    private var stretch: DeadStretch?
+    /// Whether nothing was given out since the start, or since a dead record was passed over.
+    private var isInStretch = false
+    /// Dead records since one was given out.
+    private var passedCount = 0
 
+    /// - Parameter engine: whose memory of gaps to use; nil where dead records count, and where
+    ///   the caller holds the writer lock.
     init(
         _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder,
-        includingDeleted: Bool
+        includingDeleted: Bool, gapsOf engine: Engine? = nil
     ) throws(StoreError) {
         self.moment = moment
         self.dataset = dataset
@@ -25,28 +34,25 @@ struct ScanSteps {
         self.includingDeleted = includingDeleted
         lowerBound = range.lowerBound
         upperBound = range.upperBound
+        if !includingDeleted, let engine {
+            stretch = DeadStretch(engine, moment, dataset: dataset, range: range, order: order)
+            isInStretch = true
+        }
+        let start =
+            stretch?.startBehindGap()
+            ?? (order == .forward
+                ? KeyPosition(dataset: dataset, key: range.lowerBound ?? [])
+                : KeyPosition(endOf: range, in: dataset))
         if order == .forward, let run = moment.view.onlyRun {
             cursor = MergeCursor(memtables: [], runs: [], order: order)
             runScan = try RunScan(
-                run, dataset: dataset, from: range.lowerBound, upTo: range.upperBound,
-                includingDeleted: includingDeleted, now: moment.now)
+                run, dataset: dataset, from: start, upTo: range.upperBound,
+                includingDeleted: includingDeleted, now: moment.now,
+                pausesInGaps: stretch != nil)
             return
         }
         cursor = try MergeCursor(moment.view, order: order)
-        switch order {
-        case .forward:
-            try (lowerBound ?? []).withBytes { (key) throws(StoreError) in
-                try cursor.seek(EntryPosition(before: key, in: dataset))
-            }
-        case .backward:
-            if let upperBound {
-                try upperBound.withBytes { (key) throws(StoreError) in
-                    try cursor.seek(EntryPosition(before: key, in: dataset))
-                }
-            } else {
-                try cursor.seek(EntryPosition(before: .empty, in: dataset &+ 1))
-            }
-        }
+        try start.withPosition { (position) throws(StoreError) in try cursor.seek(position) }
     }
 
     /// Hands the next entry to the body; nil at the end. The entry is valid during the call.
@@ -65,8 +71,54 @@ struct ScanSteps {
     /// The next entry of a forward walk, good until the next call. Not generic, so that the walk is
     /// compiled once and well, whatever the callers make of the entries.
     mutating func nextEntry() throws(StoreError) -> Entry? {
-        if runScan != nil { return try runScan!.next() }
-        return try nextForward()
+        guard runScan != nil else { return try nextForward() }
+        guard let entry = try runScan!.next() else { return try nextBehindGap() }
+        if isInStretch { endStretch(at: entry.key) }
+        return entry
+    }
+
+    /// Goes on in the run after a pause, or ends.
+    @inline(never)
+    private mutating func nextBehindGap() throws(StoreError) -> Entry? {
+        while let key = runScan!.resume() {
+            isInStretch = true
+            passedCount += GapMemory.passedMin
+            if let position = stretch?.goOn(from: key) {
+                try position.withPosition { (position) throws(StoreError) in
+                    try runScan!.seek(to: position)
+                }
+            }
+            if let entry = try runScan!.next() {
+                endStretch(at: entry.key)
+                return entry
+            }
+        }
+        if isInStretch { endStretch(at: nil) }
+        return nil
+    }
+
+    /// Passes over a dead record, or over a whole gap. Returns whether the cursor was moved.
+    @inline(__always)
+    private mutating func passOver(_ key: ByteView) throws(StoreError) -> Bool {
+        isInStretch = true
+        passedCount &+= 1
+        guard passedCount % GapMemory.passedMin == 0 else { return false }
+        return try jump(from: key)
+    }
+
+    @inline(never)
+    private mutating func jump(from key: ByteView) throws(StoreError) -> Bool {
+        guard let position = stretch?.goOn(from: key) else { return false }
+        try position.withPosition { (position) throws(StoreError) in try cursor.seek(position) }
+        return true
+    }
+
+    /// At a live record, or at the end of the walk.
+    @inline(never)
+    private mutating func endStretch(at key: ByteView?) {
+        stretch?.end(at: key, passedCount: passedCount)
+        isInStretch = false
+        passedCount = 0
     }
 
     /// The cursor stays at the entry until the next call.
@@ -76,16 +128,18 @@ struct ScanSteps {
             try cursor.advancePastKey()
         }
         while let entry = cursor.entry, entry.dataset == dataset {
-            if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
+            if let upperBound, Self.compare(entry.key, upperBound) >= 0 { break }
             if entry.sequence > moment.sequenceMax {
                 try cursor.advance()
             } else if includingDeleted || entry.isLive(at: moment.now) {
+                if isInStretch { endStretch(at: entry.key) }
                 hasGiven = true
                 return entry
-            } else {
+            } else if try !passOver(entry.key) {
                 try cursor.advancePastKey()
             }
         }
+        if isInStretch { endStretch(at: nil) }
         return nil
     }
 
@@ -95,7 +149,7 @@ struct ScanSteps {
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while let entry = cursor.entry, entry.dataset == dataset {
-            if let lowerBound, Self.compare(entry.key, lowerBound) < 0 { return nil }
+            if let lowerBound, Self.compare(entry.key, lowerBound) < 0 { break }
             guard !hasDecided || Self.compare(entry.key, decidedKey) != 0 else {
                 try cursor.advance()
                 continue
@@ -113,9 +167,15 @@ struct ScanSteps {
                     return try body(newest, tables)
                 }
             }
+            if result == nil, try passOver(entry.key) { continue }
+            if result != nil, isInStretch {
+                let key = decidedKey
+                unsafe key.withUnsafeBytes { unsafe endStretch(at: ByteView($0)) }
+            }
             try cursor.advance()
             if let result { return result }
         }
+        if isInStretch { endStretch(at: nil) }
         return nil
     }
 
