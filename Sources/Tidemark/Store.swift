@@ -145,9 +145,14 @@ public final class Store: Sendable {
         try engine.waitForBackgroundWork()
     }
 
-    /// Seals the active segment and merges all segments into one, dropping what retention does
-    /// not need. Reads and writes go on meanwhile. O(bytes in the store).
-    public func compact() throws(StoreError) {
+    /// Seals the active segment and merges all segments into one run, dropping what retention does
+    /// not need. Reads and writes go on meanwhile. O(bytes in the store); for a part of it see
+    /// ``Dataset/compact(_:)``.
+    ///
+    /// - Throws: `readOnly`, `writerStopped`, `closed` also if the store is closed meanwhile,
+    ///   `corruption`, `inputOutput`, `diskFull`.
+    @discardableResult
+    public func compact() throws(StoreError) -> CompactionReport {
         try engine.compactAll()
     }
 }

@@ -111,6 +111,34 @@ func keyBytes(_ text: String, isBase64: Bool) throws -> [UInt8] {
     return bytes
 }
 
+/// Which keys of a dataset.
+struct KeyRangeOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The first key of the range.", valueName: "key"))
+    var from: String?
+    @Option(help: ArgumentHelp("The first key behind the range.", valueName: "key"))
+    var to: String?
+    @Option(help: ArgumentHelp("Only keys that begin so.", valueName: "text"))
+    var prefix: String?
+    @Flag(help: "--from, --to and --prefix are given in base64.") var base64Key = false
+
+    func validate() throws {
+        if prefix != nil, from != nil || to != nil {
+            throw ValidationError("--prefix and a range exclude each other; leave one out")
+        }
+    }
+
+    /// Whether none of the options was given.
+    var isEmpty: Bool { from == nil && to == nil && prefix == nil }
+
+    func range() throws -> KeyRange {
+        func bytes(_ text: String?) throws -> [UInt8]? {
+            try text.map { try keyBytes($0, isBase64: base64Key) }
+        }
+        if let prefix = try bytes(prefix) { return .prefix(prefix) }
+        return KeyRange(from: try bytes(from), upTo: try bytes(to))
+    }
+}
+
 /// The secret that both ends of a sync share.
 struct TokenOption: ParsableArguments {
     @Option(

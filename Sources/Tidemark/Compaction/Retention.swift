@@ -11,6 +11,11 @@ struct Retention {
     /// Whether no replica but this one has ever had a part in the dataset: then nobody can bring
     /// a deleted record back, and a tombstone has no work left.
     let isSolitary: Bool
+
+    /// Whether a tombstone goes when a merge reaches everything older.
+    var forgetsDeletions: Bool {
+        isSolitary && historyVersions == 0 && agedBefore == .max
+    }
 }
 
 /// Tells local writes that no peer is known to have from the others.

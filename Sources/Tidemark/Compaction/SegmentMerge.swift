@@ -11,6 +11,10 @@ struct SegmentMerge {
     let isStoreRecordNeeded: (Entry) throws(StoreError) -> Bool
     /// What was dropped before and, as the work goes on, by it: goes into the last segment.
     var losses = SegmentLosses()
+    /// Where the first entry to be written stands; nil: first of all.
+    var start: KeyPosition?
+    /// Before which the last one stands; nil: everything is written.
+    var end: KeyPosition?
     /// Called now and then; true abandons the work.
     let isCancelled: () -> Bool
 
@@ -18,7 +22,9 @@ struct SegmentMerge {
     ///
     /// - Parameter output: gives the segment to write to, and a new one when that is full.
     mutating func write(to output: SegmentRunWriter) throws(StoreError) -> Bool {
-        try cursor.seek(EntryPosition(before: .empty, in: 0))
+        try (start ?? .first).withPosition { (first) throws(StoreError) in
+            try cursor.seek(first)
+        }
         var dataset: DatasetID?
         var key: [UInt8] = []
         var kept: KeyRetention?
@@ -27,8 +33,13 @@ struct SegmentMerge {
         var lost = HistoryLoss()
         var steps = 0
         while let entry = cursor.entry {
-            steps += 1
-            if steps & 0xFFF == 0, isCancelled() { return false }
+            if let end, !end.isBehind(entry) { break }
+            // Large values count for more, so that nobody who asks has to wait long.
+            steps += 1 + entry.value.count >> 10
+            if steps >= Self.stepsMax {
+                steps = 0
+                if isCancelled() { return false }
+            }
             if dataset != entry.dataset {
                 if let dataset { losses[dataset].formUnion(lost) }
                 lost = losses[entry.dataset]
@@ -64,6 +75,9 @@ struct SegmentMerge {
         try output.note(losses)
         return true
     }
+
+    /// Entries, or KiB of values, after which it is asked whether to go on.
+    static let stepsMax = 4_096
 
     /// The store's own records: the newest of each is the only one that means anything.
     private func retention(ofStoreRecord entry: Entry) throws(StoreError) -> Retention {

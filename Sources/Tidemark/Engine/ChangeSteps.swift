@@ -1,11 +1,12 @@
 /// Walks over the changes of one dataset since a sync count, in the order of change: for each key
 /// its newest version only. Costs in proportion to the changes, not to the dataset.
 ///
-/// Of one dataset everything in an older source has smaller sync counts than everything in a
-/// newer one, so the sources are simply walked one after the other, oldest first.
+/// Of one dataset everything in a memtable has greater sync counts than everything in the runs and
+/// in older memtables, so these are walked one after the other. Runs overlap, where a part of the
+/// dataset was compacted by itself: they are merged.
 struct ChangeSteps {
     private enum Source {
-        case run(SegmentRun)
+        case runs([SegmentRun])
         case memtable(Memtable, [Place])
     }
 
@@ -25,7 +26,7 @@ struct ChangeSteps {
     private(set) var through: UInt64
     private var sources: ArraySlice<Source>
     private var since: UInt64
-    /// Of the current source, when it is a run: a cursor for each of its segments.
+    /// While the runs are the current source: a cursor for each segment that has more.
     private var cursors: [SegmentChanges] = []
     /// Of the current source, when it is a memtable.
     private var memtable: Memtable?
@@ -42,7 +43,7 @@ struct ChangeSteps {
         self.since = since
         self.range = range
         through = since
-        var sources: [Source] = moment.view.runs.reversed().map { .run($0) }
+        var sources: [Source] = [.runs(moment.view.runs)]
         for (memtable, tail) in zip(moment.view.memtables, tails).reversed() {
             var found: [Place] = []
             var node = unsafe NodePointer(bitPattern: tail)
@@ -64,16 +65,17 @@ struct ChangeSteps {
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while true {
-            if let result = try nextInRun(body) { return result }
+            if let result = try nextInRuns(body) { return result }
             if let result = try nextInMemtable(body) { return result }
             guard skipsLeft > 0 else { return nil }
             guard let source = sources.popFirst() else { return nil }
             switch source {
-            case .run(let run):
-                memtable = nil
-                for segment in run.segments {
-                    cursors.append(
-                        SegmentChanges(try segment.parts(), of: dataset, since: since))
+            case .runs(let runs):
+                for run in runs {
+                    for segment in run.segments {
+                        cursors.append(
+                            SegmentChanges(try segment.parts(), of: dataset, since: since))
+                    }
                 }
             case .memtable(let next, let found):
                 memtable = next
@@ -106,21 +108,22 @@ struct ChangeSteps {
         return nil
     }
 
-    /// The segments of a run hold different keys, and changes of each in their order: the least
-    /// sync count comes next.
-    private mutating func nextInRun<Result>(
+    /// Each segment holds its changes in their order: the least sync count comes next.
+    private mutating func nextInRuns<Result>(
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while skipsLeft > 0 {
             var least: (index: Int, change: Change)?
-            for index in cursors.indices {
-                guard let change = try cursors[index].peek() else { continue }
+            var index = 0
+            while index < cursors.count {
+                guard let change = try cursors[index].peek() else {
+                    cursors.remove(at: index)
+                    continue
+                }
                 if change.syncCount < least?.change.syncCount ?? .max { least = (index, change) }
+                index += 1
             }
-            guard let least else {
-                cursors.removeAll()
-                return nil
-            }
+            guard let least else { return nil }
             cursors[least.index].pop()
             through = least.change.syncCount
             let parts = cursors[least.index].parts

@@ -12,50 +12,53 @@ extension Engine {
                 continue
             }
             isCompactionWanted = false
-            let runs =
-                options.compactsAutomatically ? runsToCompact(in: currentView) : []
-            guard !runs.isEmpty else {
+            guard options.compactsAutomatically else {
                 monitor.broadcast()
                 continue
             }
             isCompacting = true
             monitor.unlock()
-            let result = Result { () throws(StoreError) in try self.compact(runs) }
+            let result = Result { () throws(StoreError) in try self.compactWhereDue() }
             views.reclaim()
             monitor.lock()
             isCompacting = false
-            isCompactionWanted = true
-            if case .failure(let error) = result, error.code != .corruption {
-                stopWriting(error)
-            } else if case .failure = result {
-                // A damaged segment cannot be merged. It stays as it is, is reported by whoever
-                // reads it, and compaction rests until the store is opened again.
-                isCompactionWanted = false
+            switch result {
+            case .success(let hasCompacted): if hasCompacted { isCompactionWanted = true }
+            // A damaged segment cannot be merged. It stays as it is, is reported by whoever
+            // reads it, and compaction rests until the store is opened again.
+            case .failure(let error) where error.code == .corruption: isCompactionWanted = false
+            case .failure(let error): if error.code != .closed { stopWriting(error) }
             }
             monitor.broadcast()
         }
     }
 
-    /// Size-tiered: the newest runs, as long as each is at most twice as large as all newer ones
-    /// together, once there are four. So every byte is rewritten about log(n) times, and the
-    /// number of runs grows with log(n).
-    ///
-    /// Where there is no such work, a run whose value files are half empty, see
-    /// `Engine+ValueFiles.swift`.
-    private func runsToCompact(in view: ReadView) -> [SegmentRun] {
-        let runs = view.runs
-        var chosen: [SegmentRun] = []
-        var bytes: UInt64 = 0
-        for run in runs {
-            if !chosen.isEmpty, run.fileSize > 2 * bytes { break }
-            chosen.append(run)
-            bytes += run.fileSize
+    /// Merges once, if anything is to be merged. Returns whether there was.
+    private func compactWhereDue() throws(StoreError) -> Bool {
+        let runs = currentView.runs
+        let chosen = CompactionChoice.runs(of: runs)
+        if !chosen.isEmpty {
+            try compact(chosen)
+            return true
         }
-        if chosen.count >= Self.compactionRunsMin { return chosen }
-        return runToRelieve(in: view, isWorthIt: true).map { [$0] } ?? []
+        if let dataset = try datasetToClear(in: runs) {
+            _ = try compact(.all, of: dataset)
+            return true
+        }
+        guard let run = runToRelieve(in: currentView, isWorthIt: true) else { return false }
+        try compact([run])
+        return true
     }
 
-    static let compactionRunsMin = 4
+    /// A dataset in which so much was deleted that to clear it away pays, though the sizes of runs
+    /// do not ask for it.
+    private func datasetToClear(in runs: [SegmentRun]) throws(StoreError) -> DatasetID? {
+        guard CompactionChoice.mayClear(runs) else { return nil }
+        return try CompactionChoice.datasetToClear(in: runs) { (dataset) throws(StoreError) in
+            let retention = try retention(of: dataset)
+            return !retention.isLive || retention.forgetsDeletions
+        }
+    }
 
     /// Waits until neither sealing nor merging has anything left to do.
     func waitForBackgroundWork() throws(StoreError) {
@@ -71,50 +74,77 @@ extension Engine {
         }
     }
 
-    /// Seals what is active and merges everything into one segment.
-    func compactAll() throws(StoreError) {
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
+    // MARK: - By hand
+
+    /// Takes the right to compact, and seals what is in the log. Whoever gets it gives it back with
+    /// ``endCompaction()``.
+    func beginCompaction() throws(StoreError) {
+        monitor.lock()
+        defer { monitor.unlock() }
+        try checkWritable()
+        while isCompacting || sealQueue.count >= Self.sealQueueMax {
+            monitor.wait()
             try checkWritable()
-            while isCompacting || sealQueue.count >= Self.sealQueueMax {
-                monitor.wait()
-                try checkWritable()
-            }
-            isCompacting = true
+        }
+        isCompacting = true
+        do throws(StoreError) {
             if let active, !active.isEmpty || catalog.hasTouched {
-                do {
+                do throws(StoreError) {
                     try rotate(payloadBytes: 0)
                 } catch {
-                    isCompacting = false
                     stopWriting(error)
                     throw error
                 }
             }
-            while !sealQueue.isEmpty, failure == nil, !isClosed {
+            let last = sealQueue.last?.memtable.log.number ?? 0
+            // A job that somebody held on to would keep the states of its datasets in memory.
+            while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
                 monitor.wait()
+                try checkWritable()
             }
+        } catch {
+            isCompacting = false
+            monitor.broadcast()
+            throw error
         }
-        defer {
-            monitor.withLock {
-                isCompacting = false
-                monitor.broadcast()
-            }
+    }
+
+    func endCompaction() {
+        monitor.withLock {
+            isCompacting = false
+            monitor.broadcast()
         }
-        try monitor.withLock { () throws(StoreError) in try checkWritable() }
-        let runs = currentView.runs
-        guard !runs.isEmpty else { return }
+    }
+
+    /// A failed write or sync is final; damage is not, nor is that the store was closed.
+    func stoppingOnFailure<Result>(
+        _ body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
         do {
-            try compact(runs)
-            while let run = runToRelieve(in: currentView, isWorthIt: false) {
-                try compact([run])
-            }
-            try dropSpareSpace()
+            return try body()
         } catch {
             if error.code != .corruption, error.code != .closed {
                 monitor.withLock { stopWriting(error) }
             }
             throw error
+        }
+    }
+
+    /// Seals what is active and merges everything into one run.
+    func compactAll() throws(StoreError) -> CompactionReport {
+        try beginCompaction()
+        defer { endCompaction() }
+        let runs = currentView.runs
+        guard !runs.isEmpty else { return CompactionReport() }
+        return try stoppingOnFailure { () throws(StoreError) in
+            var new = try compact(runs)
+            while let run = runToRelieve(in: currentView, isWorthIt: false) {
+                let relieved = try compact([run])
+                if run === new { new = relieved }
+            }
+            try dropSpareSpace()
+            let old = runs.flatMap(\.segments)
+            return try CompactionReport(old, removed: old, made: new.segments)
         }
     }
 
@@ -133,21 +163,25 @@ extension Engine {
         for spare in spares { try storage.remove(spare.path) }
     }
 
+    // MARK: - Merging
+
     /// Merges adjacent runs into one, which takes their place.
-    private func compact(_ runs: [SegmentRun]) throws(StoreError) {
+    @discardableResult
+    private func compact(_ runs: [SegmentRun]) throws(StoreError) -> SegmentRun {
         let writer = runWriter(movingValuesOf: sparseValueFiles(in: currentView))
         do throws(StoreError) {
             let isWhole = try merge(runs, to: writer)
             guard isWhole else { throw StoreError.closed(path) }
         } catch {
-            // What cannot be removed now is removed at the next opening; the first error counts.
-            for number in writer.numbers {
-                try? storage.remove(filePath(FileName.sealed(number)))
-                try? storage.remove(filePath(FileName.values(number)))
-            }
+            removeFiles(of: [writer])
             throw error
         }
-        try replace(runs, with: try finish(writer))
+        let new = try finish(writer).run
+        let replacements = runs.map { run in
+            RunReplacement(old: run, new: run === runs[0] ? [new] : [])
+        }
+        try replace(replacements, removing: runs.flatMap(\.segments))
+        return new
     }
 
     private func merge(
@@ -169,23 +203,60 @@ extension Engine {
         return try merge.write(to: writer)
     }
 
-    private func replace(_ old: [SegmentRun], with new: NewRun) throws(StoreError) {
-        let numbers = Set(old.flatMap(\.segments).map(\.number))
+    /// After a merge that came to nothing. What cannot be removed now is removed at the next
+    /// opening; the first error counts.
+    func removeFiles(of writers: [SegmentRunWriter]) {
+        for number in writers.flatMap(\.numbers) {
+            try? storage.remove(filePath(FileName.sealed(number)))
+            try? storage.remove(filePath(FileName.values(number)))
+        }
+    }
+
+    /// Puts new runs in the place of old ones, on disk and then for readers, and removes the files
+    /// of segments that are in none any more.
+    func replace(
+        _ replacements: [RunReplacement], removing removed: [SealedSegment]
+    ) throws(StoreError) {
+        var indices: [UInt64: Int] = [:]
+        for (index, replacement) in replacements.enumerated() {
+            for segment in replacement.old.segments { indices[segment.number] = index }
+        }
         try updateManifest { manifest in
-            let place = manifest.segments.firstIndex { numbers.contains($0.number) } ?? 0
-            manifest.segments.removeAll { numbers.contains($0.number) }
-            manifest.segments.insert(contentsOf: new.entries, at: place)
+            var segments: [Manifest.Segment] = []
+            var done: Set<Int> = []
+            for segment in manifest.segments {
+                guard let index = indices[segment.number] else {
+                    segments.append(segment)
+                    continue
+                }
+                guard done.insert(index).inserted else { continue }
+                segments += replacements[index].new.flatMap(\.manifestEntries)
+            }
+            manifest.segments = segments
         }
         views.replace { view in
-            var runs = view.runs
-            let place = runs.firstIndex { run in old.contains { $0 === run } } ?? 0
-            runs.removeAll { run in old.contains { $0 === run } }
-            runs.insert(new.run, at: place)
+            let runs = view.runs.flatMap { run in
+                replacements.first { $0.old === run }?.new ?? [run]
+            }
             return ReadView(memtables: view.memtables, runs: runs)
         }
-        for segment in old.flatMap(\.segments) {
-            try storage.remove(segment.path)
+        for segment in removed { try storage.remove(segment.path) }
+        try removeValueFiles(of: removed)
+    }
+}
+
+/// What takes the place of a run.
+struct RunReplacement {
+    let old: SegmentRun
+    /// Newest first; none if nothing is left of it.
+    let new: [SegmentRun]
+}
+
+extension SegmentRun {
+    fileprivate var manifestEntries: [Manifest.Segment] {
+        segments.map { segment in
+            Manifest.Segment(
+                number: segment.number, fileSize: segment.fileSize, run: segments[0].number)
         }
-        try removeValueFiles(of: old)
     }
 }

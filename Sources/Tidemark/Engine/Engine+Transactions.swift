@@ -229,19 +229,16 @@ extension Engine {
                 unsafe node = current.pointee.previousChange
             }
         }
-        for run in moment.view.runs {
-            var last: UInt64 = 0
-            for segment in run.segments {
-                let parts = try segment.parts()
-                guard parts.changeBlockCount > 0 else { continue }
-                let row = parts.changeRow(parts.changeRow(of: id, after: .max))
-                guard row.dataset <= id else { continue }
-                let changes = try parts.changes(row)
-                last = max(last, changes.last { $0.dataset == id }?.syncCount ?? 0)
-            }
-            if last > 0 { return last }
+        var last: UInt64 = 0
+        for segment in moment.view.segments {
+            let parts = try segment.parts()
+            guard parts.changeBlockCount > 0 else { continue }
+            let row = parts.changeRow(parts.changeRow(of: id, after: .max))
+            guard row.dataset <= id else { continue }
+            let changes = try parts.changes(row)
+            last = max(last, changes.last { $0.dataset == id }?.syncCount ?? 0)
         }
-        return 0
+        return last
     }
 }
 

@@ -57,12 +57,12 @@ extension Engine {
         }
     }
 
-    /// Removes the value files that only runs name which are no longer part of the store. Whoever
-    /// still sees those holds the files open.
-    func removeValueFiles(of old: [SegmentRun]) throws(StoreError) {
+    /// Removes the value files that only segments name which are no longer part of the store.
+    /// Whoever still sees those holds the files open.
+    func removeValueFiles(of old: [SealedSegment]) throws(StoreError) {
         let used = Set(currentView.valueFiles.map(\.number))
         var removed: Set<UInt64> = []
-        for file in old.flatMap(\.segments).flatMap(\.values.files)
+        for file in old.flatMap(\.values.files)
         where !used.contains(file.number) && removed.insert(file.number).inserted {
             try storage.remove(file.path)
         }

@@ -6,7 +6,7 @@ final class ReadView: @unchecked Sendable {
 
     /// The active one first, then those being sealed, newest first.
     let memtables: [Memtable]
-    /// Newest first. Of one dataset, all of a run is older than all of the one before it.
+    /// Newest first. Of one key, all of a run is older than all of the one before it.
     let runs: [SegmentRun]
     private let memtableReferences: UnsafeMutableBufferPointer<Unmanaged<Memtable>>
     private let runReferences: UnsafeMutableBufferPointer<Unmanaged<SegmentRun>>

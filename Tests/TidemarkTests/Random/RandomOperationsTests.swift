@@ -28,11 +28,16 @@ struct RandomOperationsTests {
         var divided = quickOptions()
         divided.segmentEntriesMax = 5
         divided.historyVersions = 2
+        var ranges = quickOptions()
+        ranges.segmentEntriesMax = 40
+        ranges.compactsAutomatically = false
         var forgetful = quickOptions()
         forgetful.keptDatasetStatesMax = 2
         var apart = quickOptions()
         apart.largeValueBytes = 64
         apart.historyVersions = 1
+        var often = OperationGenerator.Weights()
+        often.compact = 4
         var lively = OperationGenerator.Weights()
         lively.datasetLifecycle = 60
         lively.compact = 8
@@ -43,6 +48,9 @@ struct RandomOperationsTests {
             Make(description: "without cache", options: uncached),
             Make(description: "runs of many segments", options: divided),
             Make(description: "nearly all values apart", options: apart),
+            Make(
+                description: "ranges of long runs, compacted often", options: ranges,
+                weights: often),
             Make(
                 description: "many datasets, their states soon let go", options: forgetful,
                 moreDatasetCount: 60, weights: lively),

@@ -1,0 +1,203 @@
+// Compaction of a part of the store: a range of keys of one dataset.
+//
+// Each run has some segments with keys of the range, next to each other, and others without. What
+// all runs hold of the range goes into the oldest run that holds any, merged; in the newer runs
+// the segments with keys of the range are written anew without them, or go as a whole. All other
+// segments stay as they are, and belong to the run they belonged to. So of each key a newer run
+// still holds newer versions than an older one, which is what readers of keys count on. Of a
+// dataset as a whole that is no longer so: readers of changes merge the runs (``ChangeSteps``).
+//
+// One replacement of the manifest makes it so; a crash before leaves files that nobody names.
+
+/// The segments of a run that hold keys of a span, and what lies outside of the span in them.
+private struct RunPart {
+    let run: SegmentRun
+    /// Indices of segments.
+    let overlap: Range<Int>
+
+    var segments: ArraySlice<SealedSegment> { run.segments[overlap] }
+
+    /// nil if no segment holds a key of the span. O(segments), a block of each is read at most.
+    init?(_ run: SegmentRun, _ span: Span) throws(StoreError) {
+        var first: Int?
+        var last = 0
+        for (index, segment) in run.segments.enumerated() {
+            guard try span.hasEntries(in: segment) else { continue }
+            if first == nil { first = index }
+            last = index
+        }
+        guard var start = first else { return nil }
+        // Versions of a key of which some are left out would not be known for what they are.
+        while start > 0, try Self.shareKey(run.segments[start - 1], run.segments[start]) {
+            start -= 1
+        }
+        while last + 1 < run.segments.count,
+            try Self.shareKey(run.segments[last], run.segments[last + 1])
+        {
+            last += 1
+        }
+        self.run = run
+        overlap = start..<(last + 1)
+    }
+
+    /// Whether a segment ends with versions of the key with which the next one begins.
+    private static func shareKey(
+        _ segment: SealedSegment, _ next: SealedSegment
+    ) throws(StoreError) -> Bool {
+        let directory = try segment.parts().directory
+        let last = directory.position(of: directory.blockCount)
+        let first = try next.parts().directory.position(of: 0)
+        return last.dataset == first.dataset && last.key.equals(first.key)
+    }
+
+    /// Whether the segments hold anything but keys of the span.
+    func reachesBeyond(_ span: Span) throws(StoreError) -> Bool {
+        let first = try run.segments[overlap.lowerBound].parts().directory
+        let last = try run.segments[overlap.upperBound - 1].parts().directory
+        return span.start.isBehind(first.position(of: 0))
+            || !span.end.isBehind(last.position(of: last.blockCount))
+    }
+
+    /// What takes the place of the run when others take the place of these segments.
+    ///
+    /// - Parameter made: may be one without entries, which says what is gone.
+    func replacement(with made: [SealedSegment]) -> RunReplacement {
+        let isEmpty = made.allSatisfy { $0.footer.entryCount == 0 }
+        let before = run.segments[..<overlap.lowerBound]
+        let after = run.segments[overlap.upperBound...]
+        // A segment without entries has no place among others, so it is a run by itself.
+        let groups = isEmpty ? [made, Array(before + after)] : [Array(before + made + after)]
+        return RunReplacement(
+            old: run, new: groups.filter { !$0.isEmpty }.map { SegmentRun($0) })
+    }
+}
+
+/// A span in the order of all keys.
+private struct Span {
+    let start: KeyPosition
+    let end: KeyPosition
+
+    init(_ range: KeyRange, in dataset: DatasetID) {
+        start = KeyPosition(dataset: dataset, key: range.lowerBound ?? [])
+        end = KeyPosition(endOf: range, in: dataset)
+    }
+
+    func hasEntries(in segment: SealedSegment) throws(StoreError) -> Bool {
+        guard segment.footer.entryCount > 0 else { return false }
+        var cursor = try SegmentCursor(segment)
+        try start.withPosition { (position) throws(StoreError) in try cursor.seek(to: position) }
+        return cursor.entry.map(end.isBehind) ?? false
+    }
+}
+
+/// Entries that are written one after the other: those of some runs between two positions.
+private struct Piece {
+    /// Newest first.
+    let parts: [RunPart]
+    let start: KeyPosition?
+    let end: KeyPosition?
+    /// Whether there is nothing older of any of the keys in the store.
+    let reachesOldest: Bool
+}
+
+extension Engine {
+    func compact(
+        _ range: KeyRange, of state: DatasetState
+    ) throws(StoreError) -> CompactionReport {
+        guard state.isVisible else { throw .datasetNotFound(state.name) }
+        try beginCompaction()
+        defer { endCompaction() }
+        let id = monitor.withLock { state.recordsID }
+        guard id != 0 else { throw .datasetNotFound(state.name) }
+        return try stoppingOnFailure { () throws(StoreError) in try compact(range, of: id) }
+    }
+
+    /// For whoever has the right to compact.
+    func compact(
+        _ range: KeyRange, of dataset: DatasetID
+    ) throws(StoreError) -> CompactionReport {
+        let span = Span(range, in: dataset)
+        let runs = currentView.runs
+        let all = runs.flatMap(\.segments)
+        var parts: [RunPart] = []
+        for run in runs where !range.isEmpty {
+            if let part = try RunPart(run, span) { parts.append(part) }
+        }
+        guard let target = parts.popLast() else {
+            return try CompactionReport(all, removed: [], made: [])
+        }
+        var writers: [SegmentRunWriter] = []
+        do throws(StoreError) {
+            let replacements = try write(
+                span, of: parts, into: target, isOldest: target.run === runs.last, &writers)
+            let removed = (parts + [target]).flatMap(\.segments)
+            try replace(replacements, removing: removed)
+            let made = replacements.flatMap(\.new).flatMap(\.segments).filter { segment in
+                !all.contains { $0 === segment }
+            }
+            return try CompactionReport(all, removed: removed, made: made)
+        } catch {
+            removeFiles(of: writers)
+            throw error
+        }
+    }
+
+    /// Writes what takes the place of the runs.
+    ///
+    /// - Parameter writers: all that were begun, for the case of failure.
+    private func write(
+        _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
+        _ writers: inout [SegmentRunWriter]
+    ) throws(StoreError) -> [RunReplacement] {
+        var losses = SegmentLosses()
+        for segment in (newer + [target]).flatMap(\.segments) {
+            losses.formUnion(try segment.parts().losses())
+        }
+        var replacements: [RunReplacement] = []
+        for part in newer {
+            var kept: [SealedSegment] = []
+            if try part.reachesBeyond(span) {
+                kept = try write(
+                    [
+                        Piece(parts: [part], start: nil, end: span.start, reachesOldest: false),
+                        Piece(parts: [part], start: span.end, end: nil, reachesOldest: false),
+                    ], &losses, &writers)
+            }
+            replacements.append(part.replacement(with: kept))
+        }
+        let merged = try write(
+            [
+                Piece(parts: [target], start: nil, end: span.start, reachesOldest: isOldest),
+                Piece(
+                    parts: newer + [target], start: span.start, end: span.end,
+                    reachesOldest: true),
+                Piece(parts: [target], start: span.end, end: nil, reachesOldest: isOldest),
+            ], &losses, &writers)
+        replacements.append(target.replacement(with: merged))
+        return replacements
+    }
+
+    /// Writes pieces into segments.
+    ///
+    /// - Parameter losses: of all that is merged; what is dropped comes in addition.
+    private func write(
+        _ pieces: [Piece], _ losses: inout SegmentLosses, _ writers: inout [SegmentRunWriter]
+    ) throws(StoreError) -> [SealedSegment] {
+        let writer = runWriter()
+        writers.append(writer)
+        for piece in pieces {
+            var cursors: [RunCursor] = []
+            for part in piece.parts {
+                cursors.append(try RunCursor(SegmentRun(Array(part.segments))))
+            }
+            var merge = SegmentMerge(
+                cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
+                reachesOldest: piece.reachesOldest, retention: retention(of:),
+                isStoreRecordNeeded: isNeeded, losses: losses, start: piece.start, end: piece.end,
+                isCancelled: { self.monitor.withLock { self.isClosed } })
+            guard try merge.write(to: writer) else { throw .closed(path) }
+            losses = merge.losses
+        }
+        return try finish(writer).run.segments
+    }
+}
