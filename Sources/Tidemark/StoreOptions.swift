@@ -50,6 +50,10 @@ public struct StoreOptions: Hashable, Sendable {
     /// Whether segments are merged in the background as they accumulate, and expired records
     /// deleted.
     public var compactsAutomatically: Bool
+    /// Bytes that merging writes a second at most: 0... 0, the default, is no bound, and then a
+    /// merge rests only while writers wait for a log to be sealed. A bound that is below what is
+    /// written in the long run lets segments accumulate, and slows writers down in the end.
+    public var compactionBytesPerSecond: Int
     /// How segments that are sealed or compacted from now on store their blocks.
     public var compression: Compression
     /// Values of at least so many bytes are kept apart from their keys when a log is sealed, so
@@ -67,8 +71,8 @@ public struct StoreOptions: Hashable, Sendable {
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
         author: String = "", segmentBytes: Int = 32 << 20, memoryLimit: Int? = nil,
         blockCacheBytes: Int? = nil, historyVersions: Int = 0, historyAge: Duration = .zero,
-        compactsAutomatically: Bool = true, compression: Compression = .lz4,
-        largeValueBytes: Int = 4_096
+        compactsAutomatically: Bool = true, compactionBytesPerSecond: Int = 0,
+        compression: Compression = .lz4, largeValueBytes: Int = 4_096
     ) {
         self.durability = durability
         self.createsIfMissing = createsIfMissing
@@ -80,6 +84,7 @@ public struct StoreOptions: Hashable, Sendable {
         self.historyVersions = historyVersions
         self.historyAge = historyAge
         self.compactsAutomatically = compactsAutomatically
+        self.compactionBytesPerSecond = compactionBytesPerSecond
         self.compression = compression
         self.largeValueBytes = largeValueBytes
     }

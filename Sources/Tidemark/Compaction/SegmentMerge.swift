@@ -134,6 +134,11 @@ final class SegmentRunWriter {
         try finishCurrent()
     }
 
+    /// Bytes written so far, or about to be.
+    var byteCount: UInt64 {
+        finished.reduce(unsafe current?.byteCount ?? 0) { $0 + $1.fileSize }
+    }
+
     /// Numbers of all segments that were begun.
     var numbers: [UInt64] {
         let begun = unsafe current.map { [$0.number] } ?? []

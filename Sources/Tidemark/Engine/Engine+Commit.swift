@@ -241,6 +241,11 @@ extension Engine {
             if active.log.remainingPayload >= payloadBytes,
                 active.hasRoom(within: budget.memtableBytesMax)
             {
+                // Sealing is behind: go on as it does, rather than run into its back.
+                guard active.log.appended < paceLimit else {
+                    monitor.wait()
+                    continue
+                }
                 do {
                     try active.log.reserve(payload: payloadBytes)
                 } catch {
@@ -251,6 +256,13 @@ extension Engine {
             }
             // Sealing is behind: wait here rather than let memory grow.
             if sealQueue.count >= Self.sealQueueMax {
+                monitor.wait()
+                continue
+            }
+            // A file is not made while the lock is held, if it need not be.
+            if preparedLog == nil, payloadBytes <= options.segmentBytes - Self.logOverhead {
+                isPreparing = true
+                monitor.broadcast()
                 monitor.wait()
                 continue
             }
@@ -284,6 +296,7 @@ extension Engine {
         unsyncedLogs.append(old.log)
         sealQueue.append(sealJob(for: old, nextLog: log.number))
         active = next
+        updatePace()
         catalog.begin(next.era)
         views.replace { ReadView(memtables: [next] + $0.memtables, runs: $0.runs) }
         monitor.broadcast()

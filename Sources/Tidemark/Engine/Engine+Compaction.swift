@@ -82,7 +82,7 @@ extension Engine {
         monitor.lock()
         defer { monitor.unlock() }
         try checkWritable()
-        while isCompacting || sealQueue.count >= Self.sealQueueMax {
+        while isCompacting || isPreparing || sealQueue.count >= Self.sealQueueMax {
             monitor.wait()
             try checkWritable()
         }
@@ -199,7 +199,7 @@ extension Engine {
             cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
             reachesOldest: runs.last === currentView.runs.last,
             retention: retention(of:), isStoreRecordNeeded: isNeeded, losses: losses,
-            isCancelled: { self.monitor.withLock { self.isClosed } })
+            isCancelled: mergePause(writer))
         return try merge.write(to: writer)
     }
 

@@ -141,6 +141,7 @@ extension Engine {
     private func startThreads() {
         threads = [
             BackgroundThread { [self] in runSealing() },
+            BackgroundThread { [self] in runPreparing() },
             BackgroundThread { [self] in runCompaction() },
         ]
     }
@@ -148,7 +149,10 @@ extension Engine {
     /// Stops the background work, makes everything durable and gives up the lock.
     func close() throws(StoreError) {
         var result: Result<Void, StoreError> = .success(())
-        let isWriter = monitor.withLock { !isClosed && !options.isReadOnly && failure == nil }
+        let isWriter = monitor.withLock {
+            isClosing = true
+            return !isClosed && !options.isReadOnly && failure == nil
+        }
         if isWriter {
             result = Result { () throws(StoreError) in
                 try sealForClose()
@@ -244,6 +248,10 @@ extension StoreOptions {
             Limits.largeValueBytes.contains(largeValueBytes),
             "the option largeValueBytes is \(largeValueBytes); allowed are "
                 + "\(Limits.largeValueBytes)")
+        try require(
+            compactionBytesPerSecond >= 0,
+            "the option compactionBytesPerSecond is \(compactionBytesPerSecond); it may not be "
+                + "negative, and 0 is no bound")
         try require(
             Limits.historyVersions.contains(historyVersions),
             "the option historyVersions is \(historyVersions); allowed are "

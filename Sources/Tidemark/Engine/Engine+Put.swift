@@ -55,7 +55,9 @@ extension Engine {
         try checkWritable()
         var seen: VersionVector?
         var bytes = try measure(staged, &seen)
-        if let active, active.log.writablePayload >= bytes, bytes <= Limits.batchBytesMax {
+        if let active, active.log.writablePayload >= bytes, bytes <= Limits.batchBytesMax,
+            active.log.appended < paceLimit
+        {
             return (active, bytes, seen)
         }
         let memtable = try room { () throws(StoreError) in

@@ -194,7 +194,7 @@ extension Engine {
                 cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
                 reachesOldest: piece.reachesOldest, retention: retention(of:),
                 isStoreRecordNeeded: isNeeded, losses: losses, start: piece.start, end: piece.end,
-                isCancelled: { self.monitor.withLock { self.isClosed } })
+                isCancelled: mergePause(writer))
             guard try merge.write(to: writer) else { throw .closed(path) }
             losses = merge.losses
         }

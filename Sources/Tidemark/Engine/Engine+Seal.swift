@@ -39,9 +39,7 @@ extension Engine {
         monitor.broadcast()
     }
 
-    /// The body of the sealing thread: prepares what will be needed, seals what waits. In this
-    /// order, since a commit that finds no log prepared makes one itself, with all others waiting
-    /// behind it, and sealing takes much longer than preparing.
+    /// The body of the sealing thread: seals what waits.
     func runSealing() {
         monitor.lock()
         defer { monitor.unlock() }
@@ -67,7 +65,7 @@ extension Engine {
     }
 
     /// Under `monitor`, which it gives up while the file is written.
-    private func prepareLog() {
+    func prepareLog() {
         let number = takeNumber()
         let result: Result<LogSegment, StoreError>
         do {
@@ -116,8 +114,12 @@ extension Engine {
                 memtables: [MemtableCursor(job.memtable, isWhole: true)], runs: [],
                 order: .forward),
             reachesOldest: currentView.runs.isEmpty, retention: retention(of:),
-            isStoreRecordNeeded: isNeeded, isCancelled: { false })
+            isStoreRecordNeeded: isNeeded, isCancelled: sealPause(job.memtable))
         _ = try merge.write(to: writer)
+        monitor.withLock {
+            updatePace(.written)
+            monitor.broadcast()
+        }
         let run = try finish(writer)
         try install(run, sealing: job)
         recycler.retire(job.memtable.log)
@@ -169,6 +171,7 @@ extension Engine {
                     runs: [new.run] + view.runs)
             }
             sealQueue.removeFirst()
+            updatePace()
             catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true

@@ -5,8 +5,8 @@ internal import Synchronization
 /// Thread rule. One lock, `monitor`, guards everything that changes with writes. It is held while
 /// a commit is encoded and published, never while anyone waits for a disk, apart from making a
 /// log that nobody prepared. Readers take a view from `views` and `visibleSequence`, and no lock
-/// that a writer holds for long. Two threads work in the background:
-/// one seals and prepares logs, one compacts.
+/// that a writer holds for long. Three threads work in the background: one seals logs, one makes
+/// them ahead of need, one compacts.
 ///
 /// Order of a commit: room in the log, versions, bytes in the log, checksum, memtable, sequence
 /// published, lock released, and then the wait for durability if it was asked for.
@@ -25,6 +25,8 @@ final class Engine: @unchecked Sendable {
     let manifestLock = Monitor()
     let views: ViewGate
     let recycler = LogRecycler()
+    /// For rests of a given length, under no lock.
+    let pacing = Monitor()
     let gaps = GapMemory()
     /// Entries with a greater sequence are not yet, or not wholly, committed.
     let visibleSequence = Atomic<UInt64>(0)
@@ -45,6 +47,8 @@ final class Engine: @unchecked Sendable {
     var sealQueue: [SealJob] = []
     var preparedLog: LogSegment?
     var isPreparing = false
+    /// How far the active log may be filled for now: see ``updatePace(_:)``.
+    var paceLimit = Int.max
     /// A log is being sealed, or what it held in memory is being let go.
     var isSealing = false
     var isCompacting = false
@@ -63,6 +67,8 @@ final class Engine: @unchecked Sendable {
     /// Why nothing more is accepted; the first failure stands.
     var failure: StoreError?
     var isClosed = false
+    /// Closing has begun: what is under way makes haste, or gives up.
+    var isClosing = false
     var lock: (any AnyObject & Sendable)?
     var threads: [BackgroundThread] = []
 

@@ -1,6 +1,7 @@
 /// The file of a segment that is being written: from front to back, in large pieces.
 final class SegmentOutput {
     private static let bufferBytes = 256 << 10
+    private static let syncBytes: UInt64 = 8 << 20
 
     private let file: any StorageFile
     private let segment: UInt64
@@ -8,6 +9,7 @@ final class SegmentOutput {
     // One thread writes a segment.
     @exclusivity(unchecked) private var buffer: [UInt8] = []
     private var written: UInt64 = 0
+    private var synced: UInt64 = 0
     /// Where a block is compressed before it is known whether that saves anything.
     @exclusivity(unchecked) private var packed: [UInt8] = []
 
@@ -93,6 +95,12 @@ final class SegmentOutput {
         }
         unsafe written += UInt64(buffer.count)
         unsafe buffer.removeAll(keepingCapacity: true)
+        // In steps, so that neither closing nor somebody else's commit waits until the disk has
+        // taken a whole segment: file systems write the data of many files out together.
+        if written - synced >= Self.syncBytes {
+            try file.sync()
+            synced = written
+        }
     }
 
     /// Writes what is left and the footer, and makes the file durable. Returns its size.

@@ -50,6 +50,9 @@ final class SegmentWriter {
 
     var entryCount: Int { unsafe Int(footer.entryCount) }
 
+    /// Bytes of the file so far.
+    var byteCount: UInt64 { output.offset }
+
     /// Whether the run should go on in another segment.
     var isFull: Bool {
         unsafe footer.entryCount >= entriesMax

@@ -207,5 +207,9 @@ struct RangeCompactionTests {
         readOnly.isReadOnly = true
         let store = try Store.open(at: fixture.path, options: readOnly)
         expectError(.readOnly) { try store.compact() }
+        var negative = options
+        negative.compactionBytesPerSecond = -1
+        let path = fixture.path
+        expectError(.invalidArgument) { try Store.open(at: path, options: negative) }
     }
 }

@@ -1,0 +1,130 @@
+internal import Synchronization
+
+// Who waits for whom.
+//
+// Writers fill the active log faster than one thread can seal logs. Two logs may wait, and then
+// writers have to. They do so in small steps: the active log may be filled as far as the sealing
+// of the oldest one has come, so that no writer meets a wait as long as the sealing of a whole log.
+//
+// Merges come last. While writers wait for sealing a merge rests, so that sealing has the disk and
+// a processor for itself; but not once there are many runs, since readers look into each of them.
+// If there are still more, sealing takes its time, and with it the writers.
+
+extension Engine {
+    // MARK: - Writers
+
+    /// How far the sealing of the oldest log in the queue has come.
+    enum SealProgress {
+        case begun
+        /// So many of 1,024 parts are written.
+        case merged(Int)
+        /// What is left is to write the indexes and to sync.
+        case written
+    }
+
+    /// Lets writers go as far as the sealing has come. Under `monitor`.
+    func updatePace(_ progress: SealProgress = .begun) {
+        guard sealQueue.count >= Self.sealQueueMax, let capacity = active?.log.capacity else {
+            paceLimit = .max
+            return
+        }
+        // To sort the log takes as long as a quarter of the whole, and to finish a fifth.
+        switch progress {
+        case .begun: paceLimit = capacity / 4
+        case .merged(let parts): paceLimit = capacity / 4 + capacity / 1_024 * parts * 11 / 20
+        case .written: paceLimit = .max
+        }
+    }
+
+    /// For the merge that seals a log: takes note of how far it has come, each time it is asked.
+    func sealPause(_ memtable: Memtable) -> () -> Bool {
+        let total = memtable.count + memtable.log.appended >> 10
+        var done = 0
+        return { [self] in
+            done += SegmentMerge.stepsMax
+            let parts = min(1_024, done * 1_024 / max(1, total))
+            monitor.withLock {
+                updatePace(.merged(parts))
+                if paceLimit < .max { monitor.broadcast() }
+            }
+            let delay = Self.sealDelay(runCount: currentView.runs.count)
+            if delay > 0, !monitor.withLock({ isClosing }) { rest(milliseconds: delay) }
+            return false
+        }
+    }
+
+    /// Entries are sealed more slowly where there are many runs: milliseconds for each step.
+    static func sealDelay(runCount: Int) -> UInt64 {
+        UInt64(min(max(0, runCount - runsManyMax), sealDelayMax))
+    }
+
+    /// More runs than that slow the writers down.
+    private static let runsManyMax = 32
+    private static let sealDelayMax = 16
+
+    // MARK: - Merges
+
+    /// For a merge: asked now and then whether to give up because the store is closed. Answers
+    /// after a rest, if one is due.
+    func mergePause(_ writer: SegmentRunWriter) -> () -> Bool {
+        var paid: UInt64 = 0
+        return { [self] in
+            let rate = UInt64(options.compactionBytesPerSecond)
+            if rate > 0 {
+                let (seconds, rest) = (writer.byteCount - paid).quotientAndRemainder(
+                    dividingBy: rate)
+                let milliseconds = seconds * 1_000 + rest * 1_000 / rate
+                if milliseconds > 0 {
+                    paid = writer.byteCount
+                    wait(milliseconds: milliseconds)
+                }
+            }
+            while monitor.withLock({ hasToYield }) { rest(milliseconds: Self.restMax) }
+            return monitor.withLock { isClosing }
+        }
+    }
+
+    /// Whether writers wait for sealing, and readers can bear some more runs. Under `monitor`.
+    private var hasToYield: Bool {
+        sealQueue.count >= Self.sealQueueMax && !isClosing && failure == nil
+            && currentView.runs.count < Self.runsYieldMax
+    }
+
+    /// With so many runs merges go on whoever waits.
+    private static let runsYieldMax = 16
+    /// Milliseconds of a rest in one piece, after which it is looked whether the store closes.
+    private static let restMax: UInt64 = 5
+
+    private func wait(milliseconds: UInt64) {
+        var left = milliseconds
+        while left > 0, !monitor.withLock({ isClosing }) {
+            let step = min(left, Self.restMax)
+            rest(milliseconds: step)
+            left -= step
+        }
+    }
+
+    /// On a condition of its own, which nobody signals: others are told of far too many things.
+    private func rest(milliseconds: UInt64) {
+        pacing.lock()
+        defer { pacing.unlock() }
+        pacing.wait(milliseconds: milliseconds)
+    }
+
+    // MARK: - Logs
+
+    /// The body of the thread that makes logs ahead of need, so that neither writers nor sealing
+    /// wait for the disk.
+    func runPreparing() {
+        monitor.lock()
+        defer { monitor.unlock() }
+        while !isClosed {
+            if failure == nil, isPreparing { prepareLog() } else { monitor.wait() }
+        }
+    }
+}
+
+extension Store {
+    /// For tests: whether closing has begun.
+    package var isClosing: Bool { engine.monitor.withLock { engine.isClosing } }
+}
