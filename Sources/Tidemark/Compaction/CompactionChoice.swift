@@ -1,18 +1,17 @@
 /// What is merged when: the rules, apart from whoever follows them.
 enum CompactionChoice {
     /// Runs of like size that are merged into one.
-    static let runsMin = 4
-    /// A run is merged with newer ones if it is at most so many times as large as all of them.
-    private static let ratioMax: UInt64 = 2
+    static let runsMin = 8
     /// Fewer tombstones than that are not worth a merge of their own.
     static let tombstonesMin: UInt64 = 16_384
     /// Nor are fewer than this part of a dataset's entries: so that for each tombstone that goes no
     /// more than so many entries are written anew.
     private static let tombstoneShare: UInt64 = 4
 
-    /// Size-tiered: the newest runs, as long as each is at most twice as large as all newer
-    /// ones together, once there are enough. So every byte is rewritten about log(n) times, and the
-    /// number of runs grows with log(n). Empty if there are too few.
+    /// Size-tiered: the newest runs, as long as each is at most as large as all newer ones
+    /// together, once there are enough. So every byte is rewritten about log(n) times, and the
+    /// number of runs grows with log(n). What other bounds cost says the article Compaction. Empty
+    /// if there are too few.
     static func runs(of runs: [SegmentRun]) -> [SegmentRun] {
         Array(runs.prefix(count(ofSizes: runs.map(\.fileSize))))
     }
@@ -22,7 +21,8 @@ enum CompactionChoice {
         var count = 0
         var bytes: UInt64 = 0
         for size in sizes {
-            if count > 0, size > ratioMax * bytes { break }
+            // Two runs of one log each are alike, though the newer one may be a little smaller.
+            if count > 0, size > max(bytes, 2 * sizes[0]) { break }
             count += 1
             bytes += size
         }

@@ -158,7 +158,8 @@ struct DatasetCatalogTests {
         options.compactsAutomatically = false
         var store = try openSimulated(storage, options)
         try store.dataset("a").put("first", for: "key")
-        for number in 0..<4 {
+        // Enough runs for a merge once there is one more.
+        for number in 0..<8 {
             try store.dataset("filler").put("\(number)", for: "key \(number)")
             try seal(store)
         }
