@@ -47,7 +47,9 @@ extension Engine {
                 updatePace(.merged(parts))
                 if paceLimit < .max { monitor.broadcast() }
             }
-            let delay = Self.sealDelay(runCount: currentView.runs.count)
+            // Where nobody merges in the background, to wait for that would be of no use.
+            let runCount = options.compactsAutomatically ? currentView.runs.count : 0
+            let delay = Self.sealDelay(runCount: runCount)
             if delay > 0, !monitor.withLock({ isClosing }) { rest(milliseconds: delay) }
             return false
         }
