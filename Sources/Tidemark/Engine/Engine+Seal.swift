@@ -44,9 +44,7 @@ extension Engine {
         monitor.lock()
         defer { monitor.unlock() }
         while true {
-            if failure == nil, isPreparing, !isClosed {
-                prepareLog()
-            } else if failure == nil, !sealQueue.isEmpty {
+            if failure == nil, !sealQueue.isEmpty {
                 isSealing = true
                 monitor.unlock()
                 let result = Result { () throws(StoreError) in try self.sealOldest() }
