@@ -22,20 +22,25 @@ public final class Store: Sendable {
     ///
     /// Costs the replay of the log that was not yet sealed: at most three segments.
     ///
+    /// - Parameter observer: is told what happens inside, from the opening to the closing; see
+    ///   <doc:Observability>.
     /// - Throws: `locked` naming the process that writes the store; `notAStore`, `formatTooNew`,
     ///   `corruption` with file and offset, `invalidArgument` naming an option and its range,
     ///   `diskFull`, `inputOutput`.
     public static func open(
-        at path: String, options: StoreOptions = StoreOptions()
+        at path: String, options: StoreOptions = StoreOptions(),
+        observer: (any StoreObserver)? = nil
     ) throws(StoreError) -> Store {
-        try open(at: path, options: options, storage: SystemStorage())
+        try open(at: path, options: options, storage: SystemStorage(), observer: observer)
     }
 
     /// The same behind any make of the door to the operating system.
     package static func open(
-        at path: String, options: StoreOptions, storage: any Storage
+        at path: String, options: StoreOptions, storage: any Storage,
+        observer: (any StoreObserver)? = nil
     ) throws(StoreError) -> Store {
-        Store(try Engine.open(at: path, options: options, storage: storage))
+        Store(
+            try Engine.open(at: path, options: options, storage: storage, observer: observer))
     }
 
     deinit {

@@ -200,7 +200,12 @@ extension Engine {
             syncCount: state.syncCount, origin: origin, counter: counter, time: time.rawValue,
             expiresAt: expiresAt)
         if expiresAt > 0 { noteExpiry(of: kind, expiresAt, in: state) }
-        if kind == .put { gaps.notePut(key, in: state.recordsID) }
+        if kind == .put {
+            gaps.notePut(key, in: state.recordsID)
+            counted.puts &+= 1
+        } else {
+            counted.deletes &+= 1
+        }
         block.append(
             kind, dataset: state.recordsID, key: key, value: value, stamp: stamp,
             sequence: sequence, into: memtable)
@@ -216,6 +221,7 @@ extension Engine {
     /// Shows readers what is in log and memtable. Under `monitor`.
     @inline(__always)
     func publishAppended(_ memtable: Memtable) {
+        counted.commits &+= 1
         visibleSequence.store(sequence, ordering: .releasing)
         prepareNextLogIfDue()
     }
@@ -256,7 +262,7 @@ extension Engine {
             }
             // Sealing is behind: wait here rather than let memory grow.
             if sealQueue.count >= Self.sealQueueMax {
-                monitor.wait()
+                waitForSealing()
                 continue
             }
             // A file is not made while the lock is held, if it need not be.

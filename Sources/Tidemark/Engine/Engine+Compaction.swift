@@ -168,6 +168,19 @@ extension Engine {
     /// Merges adjacent runs into one, which takes their place.
     @discardableResult
     private func compact(_ runs: [SegmentRun]) throws(StoreError) -> SegmentRun {
+        let start = noteMergeStart(runs.flatMap(\.segments), runCount: runs.count)
+        do throws(StoreError) {
+            let new = try mergeIntoOne(runs)
+            noteMerged(
+                runs.flatMap(\.segments), runCount: runs.count, into: new.segments, since: start)
+            return new
+        } catch {
+            noteMergeFailed(error)
+            throw error
+        }
+    }
+
+    private func mergeIntoOne(_ runs: [SegmentRun]) throws(StoreError) -> SegmentRun {
         let writer = runWriter(movingValuesOf: sparseValueFiles(in: currentView))
         do throws(StoreError) {
             let isWhole = try merge(runs, to: writer)

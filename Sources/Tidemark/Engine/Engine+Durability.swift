@@ -85,6 +85,7 @@ extension Engine {
             syncGroups.beginSync()
             let older = unsyncedLogs
             let offset = log.appended
+            let start = ticks
             let result: Result<Void, StoreError>
             do {
                 monitor.unlock()
@@ -92,6 +93,7 @@ extension Engine {
                 result = Self.sync(older, log, through: offset)
             }
             isSyncing = false
+            noteSync(since: start)
             switch result {
             case .success:
                 for synced in older { synced.durable = synced.appended }

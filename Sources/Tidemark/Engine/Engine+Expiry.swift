@@ -78,7 +78,8 @@ extension Engine {
         let lasted = min(end > now ? end - now : 0, Self.sleepMax)
         let (next, isTooLate) = end.addingReportingOverflow(max(Self.sweepRestMin, 9 * lasted))
         sweepsFrom = isTooLate ? .max : next
-        if case .failure = result {
+        if case .failure(let error) = result {
+            events.tellDamage(error)
             // What stops a writer was noted where it happened. A damaged block is reported by
             // whoever reads it, and sweeping rests until the store is opened again.
             sweepsFrom = .max
@@ -126,11 +127,13 @@ extension Engine {
     /// Returns how many records were deleted. By one thread at a time.
     private func sweepAll() throws(StoreError) -> Int {
         var count = 0
+        let start = ticks
         let due = try datasetsDue()
         for name in due {
             if let state = try existingState(named: name) { count += try sweep(state) }
         }
         if !due.isEmpty { _ = try datasetsDue() }
+        noteSweep(datasets: due.count, records: count, since: start)
         return count
     }
 

@@ -3,10 +3,26 @@ internal import Synchronization
 extension Engine {
     /// Opens or creates a store.
     static func open(
-        at path: String, options: StoreOptions, storage: any Storage
+        at path: String, options: StoreOptions, storage: any Storage,
+        observer: (any StoreObserver)? = nil
     ) throws(StoreError) -> Engine {
+        let start = storage.monotonicNanoseconds()
         try options.check()
-        if options.isReadOnly { return try openReadOnly(at: path, options, storage) }
+        let events = EventDelivery(observer, of: path)
+        var wasMade = false
+        let engine =
+            options.isReadOnly
+            ? try openReadOnly(at: path, options, storage, events)
+            : try openForWriting(at: path, options, storage, events, &wasMade)
+        engine.beginObservation(wasMade: wasMade, since: start)
+        if !options.isReadOnly { engine.startThreads() }
+        return engine
+    }
+
+    private static func openForWriting(
+        at path: String, _ options: StoreOptions, _ storage: any Storage,
+        _ events: EventDelivery, _ wasMade: inout Bool
+    ) throws(StoreError) -> Engine {
         if options.createsIfMissing { try storage.createDirectory(path) }
         var lock: (any AnyObject & Sendable)?
         let names = try storage.listDirectory(path)
@@ -24,15 +40,16 @@ extension Engine {
             try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
                 in: path, storage: storage)
             try storage.syncDirectory(parent(of: path))
+            wasMade = true
         }
-        let engine = try load(path, options, storage, lock, manifest(at: path, storage))
+        let engine = try load(
+            path, options, storage, lock, manifest(at: path, storage), events)
         if engine.active == nil { try engine.beginFirstLog() }
         try engine.removeLeftovers()
         // What came back from the logs may never have been durable, and what is done next builds
         // on it: records of a dataset whose deletion came back may go.
         if engine.visibleSequence.load(ordering: .acquiring) > 1 { try engine.syncAll() }
         engine.lookForExpiry()
-        engine.startThreads()
         return engine
     }
 
@@ -56,12 +73,13 @@ extension Engine {
     /// - Parameter manifest: of the files to be opened.
     static func load(
         _ path: String, _ options: StoreOptions, _ storage: any Storage,
-        _ lock: (any AnyObject & Sendable)?, _ manifest: Manifest
+        _ lock: (any AnyObject & Sendable)?, _ manifest: Manifest, _ events: EventDelivery
     ) throws(StoreError) -> Engine {
-        let cache = BlockCache(bytesMax: MemoryBudget(options).blockCacheBytes)
+        let cache = BlockCache(
+            bytesMax: MemoryBudget(options).blockCacheBytes, events: events)
         let engine = Engine(
             path: path, options: options, storage: storage, manifest: manifest, cache: cache,
-            lock: lock)
+            lock: lock, events: events)
         var segments: [(segment: SealedSegment, run: UInt64)] = []
         for entry in manifest.segments {
             let file = engine.filePath(FileName.sealed(entry.number))
@@ -174,6 +192,8 @@ extension Engine {
             result = Result { () throws(StoreError) in try releaseSpace() }
         }
         monitor.withLock { lock = nil }
+        if case .failure(let error) = result { events.end(.closed(error)) }
+        events.end(.closed(nil))
         try result.get()
     }
 

@@ -39,6 +39,7 @@ extension Engine {
             // What nobody can read was not written, and the next one may not seem to follow it.
             state.takeBack(dot)
             sequence -= 1
+            if staged.kind == .put { counted.puts -= 1 } else { counted.deletes -= 1 }
             stopWriting(error)
             throw error
         }

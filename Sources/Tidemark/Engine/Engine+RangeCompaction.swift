@@ -127,17 +127,20 @@ extension Engine {
             return try CompactionReport(all, removed: [], made: [])
         }
         var writers: [SegmentRunWriter] = []
+        let removed = (parts + [target]).flatMap(\.segments)
+        let start = noteMergeStart(removed, runCount: parts.count + 1)
         do throws(StoreError) {
             let replacements = try write(
                 span, of: parts, into: target, isOldest: target.run === runs.last, &writers)
-            let removed = (parts + [target]).flatMap(\.segments)
             try replace(replacements, removing: removed)
             let made = replacements.flatMap(\.new).flatMap(\.segments).filter { segment in
                 !all.contains { $0 === segment }
             }
+            noteMerged(removed, runCount: parts.count + 1, into: made, since: start)
             return try CompactionReport(all, removed: removed, made: made)
         } catch {
             removeFiles(of: writers)
+            noteMergeFailed(error)
             throw error
         }
     }

@@ -26,14 +26,15 @@ extension Engine {
     ///
     /// - Throws: `locked` if the writer was always faster.
     static func openReadOnly(
-        at path: String, _ options: StoreOptions, _ storage: any Storage
+        at path: String, _ options: StoreOptions, _ storage: any Storage,
+        _ events: EventDelivery
     ) throws(StoreError) -> Engine {
         var repeated = 0
         var last = ""
         for _ in 0..<readOnlyAttemptsMax {
             let manifest = try Self.manifest(at: path, storage)
             do {
-                return try load(path, options, storage, nil, manifest)
+                return try load(path, options, storage, nil, manifest, events)
             } catch {
                 guard error.code == .corruption else { throw error }
                 last = error.message

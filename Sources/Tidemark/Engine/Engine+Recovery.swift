@@ -138,6 +138,7 @@ extension Engine {
             return false
         }
         scanner.lookBehindEnd()
+        if scanner.hasBlockBehindEnd { recovery.leavesOutBlocks = true }
         var durable = UInt64(scanner.markMax)
         if manifest.closedLog == log.number { durable = max(durable, manifest.closedAt) }
         // Before the log of the last closing all others had ended, durably.

@@ -105,6 +105,7 @@ extension Engine {
 
     /// Writes the memtable as a sealed run, makes it part of the store and gives up its log.
     private func seal(_ job: SealJob) throws(StoreError) {
+        let start = ticks
         let writer = runWriter()
         try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
@@ -120,6 +121,7 @@ extension Engine {
         }
         let run = try finish(writer)
         try install(run, sealing: job)
+        noteSealed(job, as: run, since: start)
         recycler.retire(job.memtable.log)
     }
 
@@ -170,6 +172,7 @@ extension Engine {
             }
             sealQueue.removeFirst()
             updatePace()
+            counted.bytesSealedAway += Int64(job.memtable.log.appended)
             catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true

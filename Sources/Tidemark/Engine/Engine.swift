@@ -32,6 +32,7 @@ final class Engine: @unchecked Sendable {
     let visibleSequence = Atomic<UInt64>(0)
     /// The same as `isClosed`, for readers, who take no lock.
     let refusesReaders = Atomic<Bool>(false)
+    let events: EventDelivery
 
     // All of the following under `monitor`.
     var catalog: DatasetCatalog
@@ -71,10 +72,12 @@ final class Engine: @unchecked Sendable {
     var isClosing = false
     var lock: (any AnyObject & Sendable)?
     var threads: [BackgroundThread] = []
+    var counted = EngineCounters()
+    var recovery = RecoveryFindings()
 
     init(
         path: String, options: StoreOptions, storage: any Storage, manifest: Manifest,
-        cache: BlockCache, lock: (any AnyObject & Sendable)?
+        cache: BlockCache, lock: (any AnyObject & Sendable)?, events: EventDelivery
     ) {
         self.path = path
         budget = MemoryBudget(options)
@@ -86,6 +89,7 @@ final class Engine: @unchecked Sendable {
         self.cache = cache
         valueFiles = ValueFiles(tag: manifest.tag, storage: storage)
         self.lock = lock
+        self.events = events
         replicaID = manifest.replicaID
         nextNumber = manifest.nextNumber
         nextDataset = manifest.nextDataset
@@ -132,7 +136,10 @@ final class Engine: @unchecked Sendable {
 
     /// Takes note of a failed write or sync: it is final. Under `monitor`.
     func stopWriting(_ error: StoreError) {
-        if failure == nil { failure = error }
+        if failure == nil {
+            failure = error
+            events.tell(.writerStopped(error))
+        }
         monitor.broadcast()
         durabilityChanged.broadcast()
     }

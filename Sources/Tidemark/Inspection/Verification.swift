@@ -27,11 +27,14 @@ extension Store {
         threads: Int? = nil, progress: ((VerificationProgress) -> Void)? = nil
     ) throws(StoreError) -> VerificationReport {
         let threads = try Self.checked(threads)
+        let start = engine.ticks
         let image = try engine.image()
         var verifier = Verifier(bytesTotal: image.byteCount, progress: progress)
         verifier.checkManifest(in: engine.path, storage: engine.storage)
         verifier.check(
             image.view.segments, image.logs.map(\.log), image.manifest, threads: threads)
+        for damage in verifier.report.damages { engine.events.tellDamage(damage) }
+        engine.events.tell(.verificationEnded(engine.duration(since: start), verifier.report))
         return verifier.report
     }
 
@@ -39,13 +42,18 @@ extension Store {
     /// process that writes the store meanwhile may make files come and go, so verify such a store
     /// through `open` with `isReadOnly` instead.
     ///
+    /// - Parameter observer: is told at the end, on the calling thread.
     /// - Throws: `notAStore`, `formatTooNew`, `invalidArgument`.
     public static func verify(
-        at path: String, threads: Int? = nil, progress: ((VerificationProgress) -> Void)? = nil
+        at path: String, threads: Int? = nil, observer: (any StoreObserver)? = nil,
+        progress: ((VerificationProgress) -> Void)? = nil
     ) throws(StoreError) -> VerificationReport {
-        try Verifier.check(
-            storeAt: path, storage: SystemStorage(), threads: try checked(threads),
-            progress: progress)
+        let storage = SystemStorage()
+        let start = storage.monotonicNanoseconds()
+        let report = try Verifier.check(
+            storeAt: path, storage: storage, threads: try checked(threads), progress: progress)
+        observer?.observe(.verificationEnded(storage.duration(since: start), report), of: path)
+        return report
     }
 
     private static func checked(_ threads: Int?) throws(StoreError) -> Int {

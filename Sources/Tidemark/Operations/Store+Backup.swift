@@ -30,7 +30,7 @@ extension Store {
     /// before, so that a write can never be in the backup and lost in the store.
     ///
     /// A backup is a store that nobody writes: open it with ``StoreOptions/isReadOnly``, or make a
-    /// store of it with ``restore(from:to:linksFiles:progress:)``.
+    /// store of it with ``restore(from:to:linksFiles:observer:progress:)``.
     ///
     /// Costs one hard link for each new segment and a copy of the logs, or O(new bytes) where
     /// files are copied. Writers wait for nothing of it.
@@ -50,13 +50,16 @@ extension Store {
         to destination: String, linksFiles: Bool = true,
         progress: ((BackupProgress) -> Void)? = nil
     ) throws(StoreError) -> BackupReport {
+        let start = engine.ticks
         let image = try engine.image()
         let writer = BackupWriter(
             image, to: destination, linksFiles: linksFiles, storage: engine.storage,
             progress: progress)
-        return try writer.writeBackup { () throws(StoreError) in
+        let report = try writer.writeBackup { () throws(StoreError) in
             try engine.makeDurable(image)
         }
+        engine.events.tell(.backupEnded(engine.duration(since: start), report))
+        return report
     }
 
     /// Makes a store of a backup, or a copy of any store that can be opened.
@@ -69,17 +72,22 @@ extension Store {
     ///   - destination: a directory that is missing or empty.
     ///   - linksFiles: whether the store may share its sealed segments with the backup, which
     ///     neither will ever change. See ``backup(to:linksFiles:progress:)`` for what that means.
+    ///   - observer: is told at the end, on the calling thread, of the destination.
     ///   - progress: called on the calling thread.
     /// - Throws: `invalidArgument` if the destination is not empty; what opening the backup
     ///   throws: `notAStore`, `formatTooNew`, `corruption`; `diskFull`, `inputOutput`.
     @discardableResult
     public static func restore(
         from backup: String, to destination: String, linksFiles: Bool = false,
-        progress: ((BackupProgress) -> Void)? = nil
+        observer: (any StoreObserver)? = nil, progress: ((BackupProgress) -> Void)? = nil
     ) throws(StoreError) -> BackupReport {
-        try restore(
-            from: backup, to: destination, linksFiles: linksFiles, storage: SystemStorage(),
+        let storage = SystemStorage()
+        let start = storage.monotonicNanoseconds()
+        let report = try restore(
+            from: backup, to: destination, linksFiles: linksFiles, storage: storage,
             progress: progress)
+        observer?.observe(.restoreEnded(storage.duration(since: start), report), of: destination)
+        return report
     }
 
     /// The same behind any make of the door to the operating system.

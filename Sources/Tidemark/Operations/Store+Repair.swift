@@ -73,13 +73,18 @@ extension Store {
     /// - Parameters:
     ///   - source: the directory of the damaged store.
     ///   - destination: a directory that is missing or empty.
+    ///   - observer: is told at the end, on the calling thread, of the source.
     /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`, `invalidArgument` if
     ///   the destination is not empty, `diskFull`, `inputOutput`.
     @discardableResult
     public static func repair(
-        at source: String, to destination: String
+        at source: String, to destination: String, observer: (any StoreObserver)? = nil
     ) throws(StoreError) -> RepairReport {
-        try repair(at: source, to: destination, storage: SystemStorage())
+        let storage = SystemStorage()
+        let start = storage.monotonicNanoseconds()
+        let report = try repair(at: source, to: destination, storage: storage)
+        observer?.observe(.repairEnded(storage.duration(since: start), report), of: source)
+        return report
     }
 
     /// The same behind any make of the door to the operating system.

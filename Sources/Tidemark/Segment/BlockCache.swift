@@ -60,9 +60,12 @@ final class BlockCache: @unchecked Sendable {
     private let memory: UnsafeMutableRawPointer
     private let hands = Mutex(Hands())
     private let serials = Atomic<UInt64>(1)
+    /// Whoever reads a damaged block says so here.
+    let events: EventDelivery?
 
     /// - Parameter bytesMax: of memory; none is touched before it is needed.
-    init(bytesMax: Int) {
+    init(bytesMax: Int, events: EventDelivery? = nil) {
+        self.events = events
         let bytesEachFrame = Self.frameBytes + MemoryLayout<Frame>.stride
         frameCount = min(bytesMax / bytesEachFrame, Int(Int32.max) - 1)
         lentCount = min(Self.lentFramesMax, frameCount / 8)

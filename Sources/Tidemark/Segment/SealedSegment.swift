@@ -65,8 +65,13 @@ final class SealedSegment: Sendable {
     /// What readers work with, for as long as they hold the segment.
     func parts() throws(StoreError) -> SegmentParts {
         try loaded.object { () throws(StoreError) in
-            try SegmentParts(
-                file: file, footer: footer, fileSize: fileSize, values: values, cache: cache)
+            do throws(StoreError) {
+                return try SegmentParts(
+                    file: file, footer: footer, fileSize: fileSize, values: values, cache: cache)
+            } catch {
+                cache.events?.tellDamage(error)
+                throw error
+            }
         }
     }
 

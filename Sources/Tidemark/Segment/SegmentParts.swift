@@ -88,7 +88,23 @@ final class SegmentParts: @unchecked Sendable {
     }
 
     func damaged(_ what: String, at offset: UInt64) -> StoreError {
-        Malformed(what).error(in: file.path, at: offset)
+        told(Malformed(what).error(in: file.path, at: offset))
+    }
+
+    /// Takes note of damage that somebody is about to be told by an error.
+    private func told(_ error: StoreError) -> StoreError {
+        cache.events?.tellDamage(error)
+        return error
+    }
+
+    private func telling<Result>(
+        _ body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(StoreError) {
+            return try body()
+        } catch {
+            throw told(error)
+        }
     }
 
     // MARK: - Blocks that are used where they lie
@@ -141,8 +157,10 @@ final class SegmentParts: @unchecked Sendable {
 
     private func populate(_ block: Int) throws(StoreError) {
         let offset = directory.offset(of: block)
-        try file.populate(
-            offset: Int(offset), count: Int(directory.offset(of: block + 1) - offset))
+        try telling { () throws(StoreError) in
+            try file.populate(
+                offset: Int(offset), count: Int(directory.offset(of: block + 1) - offset))
+        }
     }
 
     private func checkChecksum(
@@ -170,7 +188,7 @@ final class SegmentParts: @unchecked Sendable {
                 throw Malformed("the directory names another first entry of this block")
             }
         } catch {
-            throw error.error(in: file.path, at: directory.offset(of: block))
+            throw told(error.error(in: file.path, at: directory.offset(of: block)))
         }
     }
 
@@ -352,7 +370,9 @@ final class SegmentParts: @unchecked Sendable {
         let count = min(HashIndex.bucketsPerChunk, bucketCount - first)
         let start = Int(footer.indexOffset) + first * HashIndex.bucketByteCount
         let byteCount = count * HashIndex.bucketByteCount
-        try file.populate(offset: start, count: byteCount)
+        try telling { () throws(StoreError) in
+            try file.populate(offset: start, count: byteCount)
+        }
         let bytes = unsafe UnsafeRawBufferPointer(
             rebasing: map[start..<(start + byteCount)])
         let expected = unsafe UInt64(
@@ -417,15 +437,19 @@ final class SegmentParts: @unchecked Sendable {
         guard row.offset >= footer.dataEnd, row.offset < row.end, row.end <= end,
             row.end - row.offset > UInt64(BlockHeader.byteCount)
         else { throw damaged("a block of changes lies outside the segment", at: row.offset) }
-        try file.populate(offset: Int(row.offset), count: BlockHeader.byteCount)
+        try telling { () throws(StoreError) in
+            try file.populate(offset: Int(row.offset), count: BlockHeader.byteCount)
+        }
         let header = unsafe BlockHeader(at: map.baseAddress! + Int(row.offset))
         let handle = BlockHandle(
             offset: row.offset, storedCount: header.storedCount, rawCount: header.mark)
         guard handle.endOffset <= row.end else {
             throw damaged("a block of changes is longer than its place", at: row.offset)
         }
-        let bytes = unsafe try Self.mappedBlock(
-            handle, .changes, in: file, map, segment: footer.segment)
+        let bytes = try telling { () throws(StoreError) in
+            unsafe try Self.mappedBlock(
+                handle, .changes, in: file, map, segment: footer.segment)
+        }
         do throws(Malformed) {
             let changes = try ChangeIndex.decode(bytes, blockCount: directory.blockCount)
             guard changes[0].dataset == row.dataset, changes[0].syncCount == row.syncCount else {
@@ -433,33 +457,35 @@ final class SegmentParts: @unchecked Sendable {
             }
             return changes
         } catch {
-            throw error.error(in: file.path, at: row.offset)
+            throw told(error.error(in: file.path, at: row.offset))
         }
     }
 
     // MARK: - Tables that few ask for
 
     func datasets() throws(StoreError) -> SegmentDatasets {
-        let block = try file.readBlock(
-            footer.datasets, kind: .datasets, segment: footer.segment)
+        let block = try telling { () throws(StoreError) in
+            try file.readBlock(footer.datasets, kind: .datasets, segment: footer.segment)
+        }
         do throws(Malformed) {
             return try SegmentDatasets(decoding: block.bytes)
         } catch {
-            throw error.error(in: file.path, at: footer.datasets.offset)
+            throw told(error.error(in: file.path, at: footer.datasets.offset))
         }
     }
 
     /// What was dropped when the segment was made. Read and checked once.
     func losses() throws(StoreError) -> SegmentLosses {
         if let known = knownLosses.withLock({ $0 }) { return known }
-        let block = try file.readBlock(
-            footer.collected, kind: .collected, segment: footer.segment)
+        let block = try telling { () throws(StoreError) in
+            try file.readBlock(footer.collected, kind: .collected, segment: footer.segment)
+        }
         do throws(Malformed) {
             let losses = try SegmentLosses(decoding: block.bytes)
             knownLosses.withLock { $0 = losses }
             return losses
         } catch {
-            throw error.error(in: file.path, at: footer.collected.offset)
+            throw told(error.error(in: file.path, at: footer.collected.offset))
         }
     }
 }

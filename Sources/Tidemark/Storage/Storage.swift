@@ -33,7 +33,15 @@ package protocol Storage: Sendable {
     /// Milliseconds since 1970-01-01 UTC.
     func wallClockMilliseconds() -> UInt64
 
+    /// For measuring how long something takes: from some moment on, by a clock that nobody sets.
+    func monotonicNanoseconds() -> UInt64
+
     func randomUInt64() -> UInt64
+}
+
+extension Storage {
+    /// By the wall clock, where a test sets that.
+    package func monotonicNanoseconds() -> UInt64 { wallClockMilliseconds() &* 1_000_000 }
 }
 
 package enum FileMode: Sendable {

@@ -76,6 +76,12 @@ package struct SystemStorage: Storage {
         return UInt64(max(0, time.tv_sec)) * 1_000 + UInt64(time.tv_nsec) / 1_000_000
     }
 
+    package func monotonicNanoseconds() -> UInt64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(max(0, time.tv_sec)) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
     package func randomUInt64() -> UInt64 {
         var generator = SystemRandomNumberGenerator()
         return generator.next()

@@ -24,6 +24,16 @@ final class BackgroundThread: @unchecked Sendable {
         pthread_join(thread, nil)
     }
 
+    /// Waits for the body to return, unless it is the body that calls: then the thread cleans up
+    /// after itself. Call it once, in place of `join`.
+    func finish() {
+        if pthread_equal(thread, pthread_self()) != 0 {
+            pthread_detach(thread)
+        } else {
+            join()
+        }
+    }
+
     private final class Body: Sendable {
         let run: @Sendable () -> Void
 

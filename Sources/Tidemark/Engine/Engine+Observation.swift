@@ -1,0 +1,171 @@
+internal import Synchronization
+
+// What the engine counts and tells about itself. Nothing here does any of the store's work, and
+// none of it calls the observer: events go through ``EventDelivery``.
+
+extension Engine {
+    /// For measuring how long something takes, in nanoseconds.
+    var ticks: UInt64 { storage.monotonicNanoseconds() }
+
+    private func elapsed(since start: UInt64) -> UInt64 { storage.elapsed(since: start) }
+
+    // MARK: - Opening
+
+    /// What recovery came upon.
+    struct RecoveryFindings {
+        var leavesOutBlocks = false
+    }
+
+    /// Begins to count and to tell. When everything was read, and before anything else can happen.
+    ///
+    /// - Parameter wasMade: whether there was no store before.
+    func beginObservation(wasMade: Bool, since start: UInt64) {
+        counted.openedAt = start
+        counted.bytesSealedAway = -currentView.memtables.reduce(0) { $0 + Int64($1.log.appended) }
+        events.start { .opened(opening(wasMade: wasMade, since: start)) }
+    }
+
+    private func opening(wasMade: Bool, since start: UInt64) -> StoreEvent.Opening {
+        let view = currentView
+        var opening = StoreEvent.Opening(
+            kindOfOpening(wasMade: wasMade), Duration.ofNanoseconds(elapsed(since: start)))
+        for memtable in view.memtables where memtable.log.appended > FileHeader.byteCount {
+            opening.logsReplayed += 1
+            opening.bytesReplayed += UInt64(memtable.log.appended - FileHeader.byteCount)
+            opening.entriesReplayed += memtable.count
+        }
+        opening.leavesOutBlocks = recovery.leavesOutBlocks
+        for segment in view.segments {
+            opening.segmentCount += 1
+            opening.segmentBytes += segment.fileSize
+        }
+        return opening
+    }
+
+    private func kindOfOpening(wasMade: Bool) -> StoreEvent.Opening.Kind {
+        if options.isReadOnly { return .readOnly }
+        if wasMade { return .created }
+        // A closing notes how far the last log went. What goes further came after it.
+        guard sealQueue.isEmpty, let log = active?.log, log.number == manifest.closedLog,
+            UInt64(log.appended) <= manifest.closedAt
+        else { return .recovered }
+        return .closed
+    }
+
+    // MARK: - Writing
+
+    /// Waits while as much waits to be sealed as may. Under `monitor`, which is given up meanwhile.
+    func waitForSealing() {
+        counted.writerWaits += 1
+        let start = ticks
+        while sealQueue.count >= Self.sealQueueMax, failure == nil, !isClosed { monitor.wait() }
+        let waited = elapsed(since: start)
+        counted.writerWaitNanoseconds &+= waited
+        if waited >= events.slowNanoseconds {
+            events.tell(.writerWaited(Duration.ofNanoseconds(waited)))
+        }
+    }
+
+    /// Under `monitor`.
+    func noteSync(since start: UInt64) {
+        let lasted = elapsed(since: start)
+        counted.syncs += 1
+        counted.syncNanoseconds &+= lasted
+        counted.syncNanosecondsMax = max(counted.syncNanosecondsMax, lasted)
+        if lasted >= events.slowNanoseconds {
+            events.tell(.syncWasSlow(Duration.ofNanoseconds(lasted)))
+        }
+    }
+
+    // MARK: - In the background
+
+    /// Takes `monitor`.
+    func noteSealed(_ job: SealJob, as new: NewRun, since start: UInt64) {
+        let lasted = elapsed(since: start)
+        let bytesOut = new.run.fileSize
+        monitor.withLock {
+            counted.logsSealed += 1
+            counted.sealNanoseconds &+= lasted
+            counted.bytesSealed += bytesOut
+        }
+        events.tell(
+            .logSealed(
+                StoreEvent.Sealing(
+                    log: job.memtable.log.number, duration: Duration.ofNanoseconds(lasted),
+                    entryCount: job.memtable.count,
+                    bytesIn: UInt64(job.memtable.log.appended), bytesOut: bytesOut)))
+    }
+
+    /// Returns when the merge began, for what notes its end.
+    func noteMergeStart(_ segments: [SealedSegment], runCount: Int) -> UInt64 {
+        events.tell(
+            .mergeStarted(
+                StoreEvent.MergeStart(
+                    runCount: runCount, bytesIn: segments.reduce(0) { $0 + $1.fileSize })))
+        return ticks
+    }
+
+    /// Takes `monitor`.
+    func noteMerged(
+        _ old: [SealedSegment], runCount: Int, into new: [SealedSegment], since start: UInt64
+    ) {
+        func bytes(_ segments: [SealedSegment]) -> UInt64 {
+            segments.reduce(0) { $0 + $1.fileSize }
+        }
+        func entries(_ segments: [SealedSegment]) -> Int {
+            segments.reduce(0) { $0 + Int(clamping: $1.footer.entryCount) }
+        }
+        let merge = StoreEvent.Merge(
+            runCount: runCount, duration: Duration.ofNanoseconds(elapsed(since: start)),
+            bytesIn: bytes(old), bytesOut: bytes(new), entriesIn: entries(old),
+            entriesOut: entries(new))
+        monitor.withLock {
+            counted.merges += 1
+            counted.mergeNanoseconds &+= merge.duration.nanosecondsClamped
+            counted.bytesMergedIn += merge.bytesIn
+            counted.bytesMergedOut += merge.bytesOut
+            counted.entriesDropped += max(0, merge.entriesDropped)
+        }
+        events.tell(.mergeEnded(merge))
+    }
+
+    func noteMergeFailed(_ error: StoreError) {
+        events.tellDamage(error)
+        events.tell(.mergeFailed(error))
+    }
+
+    /// Takes `monitor`.
+    func noteSweep(datasets: Int, records: Int, since start: UInt64) {
+        let lasted = elapsed(since: start)
+        monitor.withLock {
+            counted.expirySweeps += 1
+            counted.recordsExpired += records
+        }
+        events.tell(
+            .expirySwept(
+                StoreEvent.Sweep(
+                    duration: Duration.ofNanoseconds(lasted), datasetCount: datasets,
+                    recordCount: records)))
+    }
+
+    func duration(since start: UInt64) -> Duration { storage.duration(since: start) }
+}
+
+extension Storage {
+    /// In nanoseconds; 0 by a clock that was set back.
+    fileprivate func elapsed(since start: UInt64) -> UInt64 {
+        let now = monotonicNanoseconds()
+        return now > start ? now - start : 0
+    }
+
+    /// How long it is since a moment of its clock for measuring.
+    func duration(since start: UInt64) -> Duration {
+        Duration.ofNanoseconds(elapsed(since: start))
+    }
+}
+
+extension SegmentRun {
+    fileprivate var entryCount: UInt64 {
+        segments.reduce(0) { $0 + $1.footer.entryCount }
+    }
+}

@@ -1,0 +1,71 @@
+/// What the engine counts. Everything under the store's writer lock.
+struct EngineCounters {
+    /// When the store was opened, by the clock for measuring.
+    var openedAt: UInt64 = 0
+    var commits = 0
+    var puts = 0
+    var deletes = 0
+    /// Bytes of logs that have been sealed since opening, less what was in logs at opening.
+    var bytesSealedAway: Int64 = 0
+    var syncs = 0
+    var syncNanoseconds: UInt64 = 0
+    var syncNanosecondsMax: UInt64 = 0
+    var writerWaits = 0
+    var writerWaitNanoseconds: UInt64 = 0
+    var logsSealed = 0
+    var sealNanoseconds: UInt64 = 0
+    var bytesSealed: UInt64 = 0
+    var merges = 0
+    var mergeNanoseconds: UInt64 = 0
+    var bytesMergedIn: UInt64 = 0
+    var bytesMergedOut: UInt64 = 0
+    var entriesDropped = 0
+    var expirySweeps = 0
+    var recordsExpired = 0
+}
+
+extension Engine {
+    /// Everything that is counted, as of one moment.
+    func counters() -> StoreCounters {
+        monitor.lock()
+        defer { monitor.unlock() }
+        var result = StoreCounters()
+        result.opening = counted.openedAt
+        result.commits = counted.commits
+        result.puts = counted.puts
+        result.deletes = counted.deletes
+        result.syncs = counted.syncs
+        result.syncTime = Duration.ofNanoseconds(counted.syncNanoseconds)
+        result.longestSync = Duration.ofNanoseconds(counted.syncNanosecondsMax)
+        result.writerWaits = counted.writerWaits
+        result.writerWaitTime = Duration.ofNanoseconds(counted.writerWaitNanoseconds)
+        result.logsSealed = counted.logsSealed
+        result.sealTime = Duration.ofNanoseconds(counted.sealNanoseconds)
+        result.bytesSealed = counted.bytesSealed
+        result.merges = counted.merges
+        result.mergeTime = Duration.ofNanoseconds(counted.mergeNanoseconds)
+        result.bytesMergedIn = counted.bytesMergedIn
+        result.bytesMergedOut = counted.bytesMergedOut
+        result.entriesDropped = counted.entriesDropped
+        result.expirySweeps = counted.expirySweeps
+        result.recordsExpired = counted.recordsExpired
+        (result.eventsLost, result.damages) = events.counts
+
+        let view = currentView
+        result.runCount = view.runs.count
+        for segment in view.segments {
+            result.segmentCount += 1
+            result.segmentBytes += segment.fileSize
+        }
+        result.logCount = view.memtables.count
+        for memtable in view.memtables {
+            result.logBytes += UInt64(memtable.log.appended)
+            result.logEntries += memtable.count
+        }
+        result.bytesLogged = UInt64(
+            clamping: counted.bytesSealedAway + Int64(result.logBytes))
+        result.datasetsInMemory = catalog.count
+        result.isWriterStopped = failure != nil
+        return result
+    }
+}
