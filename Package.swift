@@ -15,11 +15,16 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ImmutableWeakCaptures"),
 ]
 
-/// Products of other packages are used only with the trait `Networking`, which is on by default.
-/// A service that embeds the store alone names this package with `traits: []` and then resolves
-/// none of them.
+/// Products of other packages are used only with the traits `Networking` and `Observability`, which
+/// are on by default. A service that embeds the store alone names this package with `traits: []`
+/// and then resolves none of them.
 func networking(_ name: String, _ package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: .when(traits: ["Networking"]))
+}
+
+/// swift-log and swift-metrics.
+func observability(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Observability"]))
 }
 
 let package = Package(
@@ -27,6 +32,7 @@ let package = Package(
     products: [
         .library(name: "Tidemark", targets: ["Tidemark"]),
         .library(name: "TidemarkSync", targets: ["TidemarkSync"]),
+        .library(name: "TidemarkObservability", targets: ["TidemarkObservability"]),
         .library(name: "TidemarkHTTP", targets: ["TidemarkHTTP"]),
         .library(name: "TidemarkHub", targets: ["TidemarkHub"]),
         .executable(name: "tidemark", targets: ["tidemark"]),
@@ -34,8 +40,12 @@ let package = Package(
     traits: [
         .trait(
             name: "Networking",
-            description: "The HTTP transport, the hub and the command line tool."),
-        .default(enabledTraits: ["Networking"]),
+            description: "The HTTP transport, the hub and the command line tool.",
+            enabledTraits: ["Observability"]),
+        .trait(
+            name: "Observability",
+            description: "What happens in a store, passed on to swift-log and swift-metrics."),
+        .default(enabledTraits: ["Networking", "Observability"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
@@ -59,6 +69,14 @@ let package = Package(
             providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
         .target(name: "Tidemark", dependencies: ["CLZ4", "CXXHash"], swiftSettings: settings),
         .target(name: "TidemarkSync", dependencies: ["Tidemark"], swiftSettings: settings),
+        .target(
+            name: "TidemarkObservability",
+            dependencies: [
+                "Tidemark",
+                observability("Logging", "swift-log"),
+                observability("Metrics", "swift-metrics"),
+            ],
+            swiftSettings: settings),
         .target(
             name: "TidemarkHTTP",
             dependencies: [
@@ -85,7 +103,7 @@ let package = Package(
         .executableTarget(
             name: "tidemark",
             dependencies: [
-                "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub",
+                "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub", "TidemarkObservability",
                 networking("ArgumentParser", "swift-argument-parser"),
                 networking("Logging", "swift-log"),
                 networking("ServiceLifecycle", "swift-service-lifecycle"),
@@ -112,6 +130,16 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TidemarkSyncTests", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TidemarkObservabilityTests",
+            dependencies: [
+                "Tidemark", "TidemarkObservability", "TestSupport",
+                observability("InMemoryLogging", "swift-log"),
+                observability("Logging", "swift-log"),
+                observability("Metrics", "swift-metrics"),
+                observability("MetricsTestKit", "swift-metrics"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "TidemarkHubTests",

@@ -3,6 +3,7 @@ import Logging
 import ServiceLifecycle
 import Tidemark
 import TidemarkHub
+import TidemarkObservability
 import UnixSignals
 
 struct ServeCommand: StoreCommand {
@@ -34,8 +35,8 @@ struct ServeCommand: StoreCommand {
         options.historyVersions = retention.history
         options.compactsAutomatically = true
         let store = try Store.open(
-            at: target.store,
-            options: options)
+            at: target.store, options: options,
+            observer: StoreTelemetry(name: target.store, logger: logger))
         let hub = Hub(
             store: store,
             configuration: HubConfiguration(
