@@ -33,6 +33,15 @@ public enum Limits {
     /// changes a second reach in two thousand years. A greater one is damage or malice, and the
     /// next one after the greatest would be none.
     static let countMax: UInt64 = 1 << 56
+    /// The last number of a dataset that a store gives out in its life: each time that one is
+    /// made, or made again after a deletion, takes one, and none is given out twice. Of the 32 bits
+    /// one is left free, so that no number read from disk can make the next one overflow.
+    static let datasetNumberMax = UInt32.max / 2 - 2
+    /// When a record may expire, in milliseconds since 1970: 48 bits of them, as in the times of
+    /// versions, which last until the year 10889.
+    public static let expiryMax: UInt64 = 1 << 48 - 1
+    /// Bytes for blocks that readers keep: up to a terabyte, above which it is a mistake.
+    public static let blockCacheBytes = 0...1 << 40
     /// Superseded versions of a key that may be kept.
     public static let historyVersions = 0...1_000_000
     /// For how long superseded versions may be kept: 100 years, which fits any arithmetic here.

@@ -15,7 +15,7 @@ extension Engine {
             lifecycle.isDeleted = false
             stampNow(&lifecycle)
             var block = LogBlockWriter(memtable.log)
-            let id = state.recordsID != 0 ? state.recordsID : takeDatasetID()
+            let id = state.recordsID != 0 ? state.recordsID : try takeDatasetID()
             change(state, to: lifecycle, id: id, isVisible: true, &block)
             publish(block, in: memtable)
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
@@ -49,7 +49,7 @@ extension Engine {
             stampNow(&lifecycle)
             retired = state.recordsID
             var block = LogBlockWriter(memtable.log)
-            let id = remaining.isEmpty ? 0 : takeDatasetID()
+            let id = remaining.isEmpty ? 0 : try takeDatasetID()
             change(state, to: lifecycle, id: id, isVisible: false, &block)
             for record in remaining {
                 try bury(record, in: state, &block, memtable)
@@ -121,7 +121,15 @@ extension Engine {
         touch(state)
     }
 
-    func takeDatasetID() -> DatasetID {
+    /// Before anything is changed for which the number is needed.
+    func takeDatasetID() throws(StoreError) -> DatasetID {
+        guard nextDataset <= Limits.datasetNumberMax else {
+            throw StoreError(
+                .invalidArgument,
+                "the store has given out all \(Limits.datasetNumberMax) numbers of datasets; "
+                    + "synchronise its datasets into a new store",
+                location: StoreError.Location(path: path))
+        }
         defer { nextDataset += 1 }
         return nextDataset
     }

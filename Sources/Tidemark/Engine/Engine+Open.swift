@@ -253,13 +253,14 @@ extension StoreError {
 
 extension StoreOptions {
     /// - Throws: `invalidArgument` naming the option and its range.
-    func check() throws(StoreError) {
+    package func check() throws(StoreError) {
         func require(_ isGood: Bool, _ what: String) throws(StoreError) {
             guard isGood else { throw StoreError(.invalidArgument, what) }
         }
         try require(
             author.utf8.count <= Limits.authorBytesMax,
-            "the option author has \(author.utf8.count) bytes; at most \(Limits.authorBytesMax)")
+            "the option author has \(author.utf8.count) bytes; allowed are "
+                + "\(0...Limits.authorBytesMax)")
         try require(
             Limits.segmentBytes.contains(segmentBytes),
             "the option segmentBytes is \(segmentBytes); allowed are \(Limits.segmentBytes)")

@@ -200,7 +200,7 @@ extension Engine {
         var id = state.recordsID
         if wipesAnew { id = 0 }
         if id == 0, isVisible || !remaining.isEmpty || !batch.writes.isEmpty {
-            id = takeDatasetID()
+            id = try takeDatasetID()
         }
         guard hasChanged || id != state.recordsID || isVisible != state.isVisible else { return }
         let movesRecords = id != state.recordsID

@@ -149,7 +149,7 @@ enum EntryLayout {
     static let stampBytesMax = expiryByteCount + 40
     static let expiryByteCount = 6
     /// Of 48 bits of milliseconds, as many as a hybrid time has.
-    static let expiryMax: UInt64 = 1 << 48 - 1
+    static let expiryMax = Limits.expiryMax
     /// In the varint of the key's length: above twice the greatest length and the bit below.
     private static let expiryFlag: UInt64 = 1 << 17
     /// Three varints.

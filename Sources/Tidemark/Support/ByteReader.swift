@@ -84,7 +84,8 @@ struct ByteReader {
     /// The number of a dataset, after which there is room for more.
     mutating func datasetID() throws(Malformed) -> DatasetID {
         let number = try varint32()
-        guard number < DatasetID.max / 2 else {
+        // The number that comes next after the last one may stand in a manifest.
+        guard number <= Limits.datasetNumberMax + 1 else {
             throw Malformed("a dataset has an impossible number")
         }
         return number
