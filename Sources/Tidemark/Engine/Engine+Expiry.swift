@@ -26,34 +26,33 @@ extension Engine {
     /// Under `monitor`.
     func noteExpiry(of kind: EntryKind, _ expiresAt: UInt64, in state: DatasetState) {
         state.noteExpiry(of: kind, expiresAt)
+        if let known = expiresFromInWalk { expiresFromInWalk = min(known, state.expiresFrom) }
         guard state.expiresFrom < expiresFrom else { return }
         expiresFrom = state.expiresFrom
         // Whoever sleeps until the first record expires must not sleep past this one.
         if options.compactsAutomatically { monitor.broadcast() }
     }
 
-    /// Opening reads no states, so the first sweep finds out when the first record expires.
-    func lookForExpiry() {
-        if !currentView.runs.isEmpty { expiresFrom = 0 }
-    }
-
     /// Learns when the first record expires that has not yet, and which datasets have some that
     /// have. Takes `monitor`. O(datasets).
     private func datasetsDue() throws(StoreError) -> [String] {
         let now = monitor.withLock {
-            // What is noted from now on counts beside what is found.
-            expiresFrom = .max
+            // What is noted from now on counts beside what is found. Until the end of the walk the
+            // old bound stands, since a log may end meanwhile and take it into the manifest.
+            expiresFromInWalk = .max
             return storage.wallClockMilliseconds()
         }
+        defer { monitor.withLock { expiresFromInWalk = nil } }
         var walk = try DatasetWalk(self, .known)
         var due: [String] = []
+        var first = UInt64.max
         while let found = try walk.next() {
             let state = try walk.state(of: found)
-            monitor.withLock {
-                if state.expiresFrom <= now { due.append(found.name) }
-                expiresFrom = min(expiresFrom, state.expiresFrom)
-            }
+            let expiresFrom = monitor.withLock { state.expiresFrom }
+            if expiresFrom <= now { due.append(found.name) }
+            first = min(first, expiresFrom)
         }
+        monitor.withLock { expiresFrom = min(first, expiresFromInWalk ?? .max) }
         return due
     }
 
@@ -126,8 +125,10 @@ extension Engine {
 
     /// Returns how many records were deleted. By one thread at a time.
     private func sweepAll() throws(StoreError) -> Int {
-        var count = 0
         let start = ticks
+        let isAnyDue = monitor.withLock { expiresFrom <= storage.wallClockMilliseconds() }
+        guard isAnyDue else { return 0 }
+        var count = 0
         let due = try datasetsDue()
         for name in due {
             if let state = try existingState(named: name) { count += try sweep(state) }

@@ -49,7 +49,6 @@ extension Engine {
         // What came back from the logs may never have been durable, and what is done next builds
         // on it: records of a dataset whose deletion came back may go.
         if engine.visibleSequence.load(ordering: .acquiring) > 1 { try engine.syncAll() }
-        engine.lookForExpiry()
         return engine
     }
 

@@ -229,7 +229,7 @@ extension Engine {
         }
         guard let state = memo.state else { return }
         state.syncCount = max(state.syncCount, stamp.syncCount)
-        state.noteExpiry(of: entry.kind, stamp.expiresAt)
+        if stamp.expiresAt > 0 { noteExpiry(of: entry.kind, stamp.expiresAt, in: state) }
         memo.counter = max(memo.counter, stamp.counter)
         if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }
         clock.see(HybridTime(rawValue: stamp.time))

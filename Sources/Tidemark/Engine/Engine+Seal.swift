@@ -16,6 +16,7 @@ struct SealJob {
     let formerReplicaIDs: [ReplicaID]
     let clock: HybridTime
     let nextDataset: DatasetID
+    let expiresFrom: UInt64
     /// The log that comes after: the oldest one once this is sealed.
     let nextLog: UInt64
 }
@@ -26,7 +27,8 @@ extension Engine {
         SealJob(
             memtable: memtable, states: ChangedStates(catalog.takeTouched()),
             replicaID: replicaID, formerReplicaIDs: manifest.formerReplicaIDs,
-            clock: clock.last, nextDataset: nextDataset, nextLog: nextLog)
+            clock: clock.last, nextDataset: nextDataset, expiresFrom: expiresFrom,
+            nextLog: nextLog)
     }
 
     /// Begins a log ahead of need once the active one is a quarter full.
@@ -163,6 +165,7 @@ extension Engine {
             manifest.oldestLog = job.nextLog
             manifest.clock = max(manifest.clock, job.clock.rawValue)
             manifest.nextDataset = max(manifest.nextDataset, job.nextDataset)
+            manifest.expiresFrom = job.expiresFrom
         }
         monitor.withLock {
             views.replace { view in

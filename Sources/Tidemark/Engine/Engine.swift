@@ -55,7 +55,9 @@ final class Engine: @unchecked Sendable {
     var isCompacting = false
     var isCompactionWanted = false
     /// No record of any dataset expires before this, in milliseconds since 1970.
-    var expiresFrom = UInt64.max
+    var expiresFrom: UInt64
+    /// The same of what was written since a walk over all datasets began; nil while there is none.
+    var expiresFromInWalk: UInt64?
     /// The next sweep waits until then, so that sweeping never takes more than its share of time.
     var sweepsFrom: UInt64 = 0
     /// Logs before the active one that are not known to be durable, oldest first.
@@ -93,6 +95,7 @@ final class Engine: @unchecked Sendable {
         replicaID = manifest.replicaID
         nextNumber = manifest.nextNumber
         nextDataset = manifest.nextDataset
+        expiresFrom = manifest.expiresFrom
         clock = HybridClock(last: HybridTime(rawValue: manifest.clock))
         views = ViewGate(ReadView(memtables: [], runs: []))
         catalog = DatasetCatalog(keptMax: options.keptDatasetStatesMax)

@@ -26,6 +26,9 @@ struct Manifest: Hashable {
     var nextDataset: DatasetID = 1
     /// No time that the store gave out, up to the oldest log, is greater.
     var clock: UInt64 = 0
+    /// No record of the sealed segments expires before this, in milliseconds since 1970; `.max` if
+    /// none does. So a store whose records do not expire never looks for any that have.
+    var expiresFrom = UInt64.max
     /// The log that was active when the store was last closed, how far it was durable then, and
     /// the size of its file: what is missing of that later is damage.
     var closedLog: UInt64 = 0
@@ -49,6 +52,7 @@ struct Manifest: Hashable {
         body.append(varint: nextNumber)
         body.append(varint: UInt64(nextDataset))
         body.append(varint: clock)
+        body.append(varint: expiresFrom &+ 1)
         body.append(varint: closedLog)
         body.append(varint: closedAt)
         body.append(varint: closedSize)
@@ -76,6 +80,7 @@ struct Manifest: Hashable {
         nextNumber = try reader.varintCount()
         nextDataset = try reader.datasetID()
         clock = try reader.varint()
+        expiresFrom = try reader.varint() &- 1
         closedLog = try reader.varintCount()
         closedAt = try reader.varint()
         closedSize = try reader.varint()

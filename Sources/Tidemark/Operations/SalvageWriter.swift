@@ -39,6 +39,7 @@ final class SalvageWriter {
         manifest.clock = finished.reduce(max(states.timeMax, salvage.manifest?.clock ?? 0)) {
             max($0, $1.lifecycle.time.rawValue)
         }
+        manifest.expiresFrom = finished.reduce(.max) { min($0, $1.expiresFrom) }
         manifest.segments = writer.finished.map { made in
             var entry = made
             entry.run = writer.finished[0].number
