@@ -60,7 +60,7 @@ public final class KeyCursor {
         guard unsafe remaining > 0 else { return nil }
         unsafe remaining -= 1
         if let key = unsafe try scan?.next({ entry, _ in body(entry.key) }) { return key }
-        if let key = unsafe try transaction?.next({ key, _, _ in body(key) }) { return key }
+        if let key = unsafe try transaction?.next({ key, _, _, _ in body(key) }) { return key }
         return try past?.next { entry, _ in body(entry.key) }
     }
 }

@@ -4,6 +4,17 @@ public struct TransactionRecord: Hashable, Sendable {
     public let value: [UInt8]
     /// nil if the transaction itself has put the value: it gets a version by the commit.
     public let version: Version?
+    /// When the record counts as deleted, in milliseconds since 1970-01-01 UTC; nil if it does not
+    /// expire.
+    public let expiresAt: UInt64?
+
+    /// - Parameter expiresAt: 0 for never.
+    init(key: [UInt8], value: [UInt8], version: Version?, expiresAt: UInt64) {
+        self.key = key
+        self.value = value
+        self.version = version
+        self.expiresAt = expiresAt > 0 ? expiresAt : nil
+    }
 
     /// The key as text; nil if it is not UTF-8.
     public var keyText: String? { String(validating: key, as: UTF8.self) }
@@ -17,7 +28,7 @@ extension Transaction {
     /// - Throws: `datasetNotFound` if there was no such dataset at the beginning, `closed`,
     ///   `corruption`, `inputOutput`.
     public func get(_ key: [UInt8], in dataset: Dataset) throws(StoreError) -> [UInt8]? {
-        try read(key, in: dataset) { value, _ in value?.array }
+        try read(key, in: dataset) { value, _, _ in value?.array }
     }
 
     public func get(_ key: String, in dataset: Dataset) throws(StoreError) -> [UInt8]? {
@@ -39,7 +50,7 @@ extension Transaction {
 
     /// Whether there is a live record. The answer counts as read, not the value.
     public func contains(_ key: [UInt8], in dataset: Dataset) throws(StoreError) -> Bool {
-        try read(key, in: dataset, isValueWanted: false) { value, _ in value != nil }
+        try read(key, in: dataset, isValueWanted: false) { value, _, _ in value != nil }
     }
 
     public func contains(_ key: String, in dataset: Dataset) throws(StoreError) -> Bool {
@@ -52,7 +63,7 @@ extension Transaction {
     public func withValue<Result>(
         for key: [UInt8], in dataset: Dataset, _ body: (RawSpan?) -> Result
     ) throws(StoreError) -> Result {
-        try read(key, in: dataset) { value, _ in
+        try read(key, in: dataset) { value, _, _ in
             guard let value else { return body(nil) }
             return body(unsafe value.buffer.bytes)
         }
@@ -62,8 +73,11 @@ extension Transaction {
     public func record(
         for key: [UInt8], in dataset: Dataset
     ) throws(StoreError) -> TransactionRecord? {
-        try read(key, in: dataset) { value, version in
-            value.map { TransactionRecord(key: key, value: $0.array, version: version()) }
+        try read(key, in: dataset) { value, version, expiresAt in
+            value.map {
+                TransactionRecord(
+                    key: key, value: $0.array, version: version(), expiresAt: expiresAt)
+            }
         }
     }
 
@@ -97,8 +111,8 @@ extension Transaction {
         let read = RangeRead(range, order)
         scope.rangesRead.append(read)
         return TransactionSteps(
-            base, own: scope.writes.sorted(in: range, order: order), order: order, read: read,
-            isKeysOnly: isKeysOnly)
+            base, own: scope.writes.sorted(in: range, order: order, now: moment.now),
+            order: order, read: read, isKeysOnly: isKeysOnly)
     }
 
     /// Looks a key up in the transaction's own writes, and then in its moment, and notes what was
@@ -107,13 +121,17 @@ extension Transaction {
     /// - Parameter isValueWanted: false if it is enough to know whether there is one.
     private func read<Result>(
         _ key: [UInt8], in dataset: Dataset, isValueWanted: Bool = true,
-        _ body: (_ value: ByteView?, _ version: () -> Version?) -> Result
+        _ body: (
+            _ value: ByteView?, _ version: () -> Version?, _ expiresAt: UInt64
+        ) -> Result
     ) throws(StoreError) -> Result {
         let moment = try opened()
         let scope = try scope(of: dataset)
         if let own = scope.writes[key] {
-            guard let value = own else { return body(nil, { nil }) }
-            return try value.withBytes { (value) throws(StoreError) in body(value, { nil }) }
+            guard let value = own.liveValue(at: moment.now) else { return body(nil, { nil }, 0) }
+            return try value.withBytes { (value) throws(StoreError) in
+                body(value, { nil }, own.expiresAt)
+            }
         }
         let id = try scope.id(at: moment)
         return try key.withBytes { (view) throws(StoreError) -> Result in
@@ -121,12 +139,12 @@ extension Transaction {
                 (entry, tables) throws(StoreError) -> Result in
                 guard let entry, let tables, entry.isLive(at: moment.now) else {
                     scope.keysRead[key] = 0
-                    return body(nil, { nil })
+                    return body(nil, { nil }, 0)
                 }
                 scope.keysRead[key] = entry.syncCount
-                guard isValueWanted else { return body(.empty, { nil }) }
+                guard isValueWanted else { return body(.empty, { nil }, entry.expiresAt) }
                 return try tables.withValue(of: entry) { (value) throws(StoreError) in
-                    body(value, { tables.version(of: entry) })
+                    body(value, { tables.version(of: entry) }, entry.expiresAt)
                 }
             }
         }

@@ -118,6 +118,25 @@ extension Transaction {
         try put(Array(value.utf8), for: Array(key.utf8), in: dataset)
     }
 
+    /// Puts a value that expires. By the clock of the moment at which the transaction began, so
+    /// that what has expired by then is not read back.
+    ///
+    /// - Parameter expiresAt: milliseconds since 1970-01-01 UTC, less than 2^48; 0 stands for
+    ///   never. ``Dataset/expiry(after:)`` gives it for a time to live.
+    /// - Throws: as ``put(_:for:in:)-([UInt8],_,_)``; bounds are checked by
+    ///   ``commit(durability:)``.
+    public func put(
+        _ value: [UInt8], for key: [UInt8], in dataset: Dataset, expiresAt: UInt64
+    ) throws(StoreError) {
+        try scope(of: dataset).writes.set(value, for: key, expiresAt: expiresAt)
+    }
+
+    public func put(
+        _ value: String, for key: String, in dataset: Dataset, expiresAt: UInt64
+    ) throws(StoreError) {
+        try put(Array(value.utf8), for: Array(key.utf8), in: dataset, expiresAt: expiresAt)
+    }
+
     /// Deletes a record when the transaction is committed.
     /// - Throws: as ``put(_:for:in:)-([UInt8],_,_)``.
     public func delete(_ key: [UInt8], in dataset: Dataset) throws(StoreError) {

@@ -16,8 +16,9 @@ public final class TransactionCursor {
     /// The next record, or nil at the end.
     /// - Throws: `corruption` or `inputOutput` if a block cannot be read.
     public func next() throws(StoreError) -> TransactionRecord? {
-        try next { key, value, version in
-            TransactionRecord(key: key.array, value: value.array, version: version())
+        try next { key, value, version, expiresAt in
+            TransactionRecord(
+                key: key.array, value: value.array, version: version(), expiresAt: expiresAt)
         }
     }
 
@@ -27,7 +28,7 @@ public final class TransactionCursor {
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan) -> Result
     ) throws(StoreError) -> Result? {
-        try next { key, value, _ in
+        try next { key, value, _, _ in
             unsafe body(key.buffer.bytes, value.buffer.bytes)
         }
     }
@@ -42,7 +43,7 @@ public final class TransactionCursor {
     }
 
     func next<Result>(
-        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+        _ body: TransactionSteps.Body<Result>
     ) throws(StoreError) -> Result? {
         guard remaining > 0, let result = try steps.next(body) else { return nil }
         remaining -= 1

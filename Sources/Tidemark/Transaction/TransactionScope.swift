@@ -54,7 +54,19 @@ final class RangeRead {
 
 /// The writes of a transaction to one dataset: the last one of each key.
 struct TransactionWrites {
-    private var values: [[UInt8]: [UInt8]?] = [:]
+    struct Write {
+        /// nil for a deletion.
+        let value: [UInt8]?
+        /// In milliseconds since 1970; 0 for a record that does not expire.
+        let expiresAt: UInt64
+
+        /// What a reader of that time finds; nil if there is nothing.
+        func liveValue(at now: UInt64) -> [UInt8]? {
+            expiresAt == 0 || expiresAt > now ? value : nil
+        }
+    }
+
+    private var writes: [[UInt8]: Write] = [:]
     /// The keys in the order of their first writes.
     private var keys: [[UInt8]] = []
     /// The keys in their order; nil when another one has come since.
@@ -62,12 +74,13 @@ struct TransactionWrites {
 
     var count: Int { keys.count }
 
-    /// nil if the key was not written, `.some(nil)` if it was deleted.
-    subscript(key: [UInt8]) -> [UInt8]?? { values[key] }
+    /// nil if the key was not written.
+    subscript(key: [UInt8]) -> Write? { writes[key] }
 
     /// - Parameter value: nil for a deletion.
-    mutating func set(_ value: [UInt8]?, for key: [UInt8]) {
-        if values.updateValue(value, forKey: key) == nil {
+    mutating func set(_ value: [UInt8]?, for key: [UInt8], expiresAt: UInt64 = 0) {
+        let write = Write(value: value, expiresAt: expiresAt)
+        if writes.updateValue(write, forKey: key) == nil {
             keys.append(key)
             sortedKeys = nil
         }
@@ -75,26 +88,34 @@ struct TransactionWrites {
 
     func add(to batch: inout WriteBatch, in dataset: Dataset) {
         for key in keys {
-            if let value = values[key] ?? nil {
-                batch.put(value, for: key, in: dataset)
+            guard let write = writes[key] else { continue }
+            if let value = write.value {
+                batch.put(value, for: key, in: dataset, expiresAt: write.expiresAt)
             } else {
                 batch.delete(key, in: dataset)
             }
         }
     }
 
-    struct Write {
+    /// A write as a walk meets it.
+    struct Step {
         let key: [UInt8]
+        /// nil if there is nothing.
         let value: [UInt8]?
+        let expiresAt: UInt64
     }
 
-    /// The writes within a range in the order of a walk. O(w log w) for w writes at most.
-    mutating func sorted(in range: KeyRange, order: ScanOrder) -> [Write] {
+    /// The writes within a range in the order of a walk, as of a time in milliseconds since 1970.
+    /// O(w log w) for w writes at most.
+    mutating func sorted(in range: KeyRange, order: ScanOrder, now: UInt64) -> [Step] {
         guard !keys.isEmpty else { return [] }
         let sorted = sortedKeys ?? keys.sorted { $0.lexicographicallyPrecedes($1) }
         sortedKeys = sorted
         let within = sorted.filter { range.contains($0) }
-        return (order == .forward ? within : within.reversed())
-            .map { Write(key: $0, value: values[$0] ?? nil) }
+        return (order == .forward ? within : within.reversed()).map { key in
+            Step(
+                key: key, value: writes[key]?.liveValue(at: now),
+                expiresAt: writes[key]?.expiresAt ?? 0)
+        }
     }
 }

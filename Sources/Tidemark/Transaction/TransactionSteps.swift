@@ -3,14 +3,20 @@
 /// Without own writes in the range the records are handed out where they lie. With them, the
 /// walk looks one record ahead, and copies it.
 struct TransactionSteps {
+    /// What is given a record: the time of expiry is in milliseconds since 1970, 0 for never.
+    typealias Body<Result> = (
+        _ key: ByteView, _ value: ByteView, _ version: () -> Version?, _ expiresAt: UInt64
+    ) -> Result
+
     private struct Ahead {
         let key: [UInt8]
         let value: [UInt8]
         let version: Version
+        let expiresAt: UInt64
     }
 
     private var base: ScanSteps
-    private var own: ArraySlice<TransactionWrites.Write>
+    private var own: ArraySlice<TransactionWrites.Step>
     private let order: ScanOrder
     private let read: RangeRead
     private let hasOwn: Bool
@@ -21,7 +27,7 @@ struct TransactionSteps {
     private var isBaseAtEnd = false
 
     init(
-        _ base: ScanSteps, own: [TransactionWrites.Write], order: ScanOrder, read: RangeRead,
+        _ base: ScanSteps, own: [TransactionWrites.Step], order: ScanOrder, read: RangeRead,
         isKeysOnly: Bool = false
     ) {
         self.base = base
@@ -34,7 +40,7 @@ struct TransactionSteps {
 
     /// Hands the next record to the body; nil at the end. Key and value are valid during the call.
     mutating func next<Result>(
-        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+        _ body: Body<Result>
     ) throws(StoreError) -> Result? {
         guard hasOwn else { return try nextOfBase(body) }
         while true {
@@ -45,32 +51,35 @@ struct TransactionSteps {
                     return nil
                 }
                 ahead = nil
-                return try give(found.key, found.value, found.version, body)
+                return try give(found.key, found.value, found.version, found.expiresAt, body)
             }
             if let found = ahead {
                 if found.key == write.key {
                     ahead = nil
                 } else if found.key.lexicographicallyPrecedes(write.key) == (order == .forward) {
                     ahead = nil
-                    return try give(found.key, found.value, found.version, body)
+                    return try give(found.key, found.value, found.version, found.expiresAt, body)
                 }
             }
             own.removeFirst()
-            if let value = write.value { return try give(write.key, value, nil, body) }
+            if let value = write.value {
+                return try give(write.key, value, nil, write.expiresAt, body)
+            }
         }
     }
 
     private mutating func nextOfBase<Result>(
-        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+        _ body: Body<Result>
     ) throws(StoreError) -> Result? {
         let (read, isKeysOnly) = (read, isKeysOnly)
         let result = try base.next { (entry, tables) throws(StoreError) -> Result in
             read.reach(entry.key)
             guard !isKeysOnly else {
-                return body(entry.key, .empty, { tables.version(of: entry) })
+                return body(
+                    entry.key, .empty, { tables.version(of: entry) }, entry.expiresAt)
             }
             return try tables.withValue(of: entry) { (value) throws(StoreError) in
-                body(entry.key, value, { tables.version(of: entry) })
+                body(entry.key, value, { tables.version(of: entry) }, entry.expiresAt)
             }
         }
         if result == nil { read.isComplete = true }
@@ -83,19 +92,19 @@ struct TransactionSteps {
         ahead = try base.next { (entry, tables) throws(StoreError) -> Ahead in
             Ahead(
                 key: entry.key.array, value: isKeysOnly ? [] : try tables.value(of: entry),
-                version: tables.version(of: entry))
+                version: tables.version(of: entry), expiresAt: entry.expiresAt)
         }
         isBaseAtEnd = ahead == nil
     }
 
     private func give<Result>(
-        _ key: [UInt8], _ value: [UInt8], _ version: Version?,
-        _ body: (_ key: ByteView, _ value: ByteView, _ version: () -> Version?) -> Result
+        _ key: [UInt8], _ value: [UInt8], _ version: Version?, _ expiresAt: UInt64,
+        _ body: Body<Result>
     ) throws(StoreError) -> Result {
         try key.withBytes { (key) throws(StoreError) in
             read.reach(key)
             return try value.withBytes { (value) throws(StoreError) in
-                body(key, value, { version })
+                body(key, value, { version }, expiresAt)
             }
         }
     }
