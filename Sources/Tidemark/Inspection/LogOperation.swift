@@ -32,13 +32,16 @@ public struct LogOperation: Hashable, Sendable {
     public let version: Version?
     /// Bytes of the value before compression; 0 where there is none.
     public let valueBytes: Int
+    /// When the record counts as deleted, in milliseconds since 1970-01-01 UTC; nil if it does not
+    /// expire. A deletion that has it took the place of a value that had expired.
+    public let expiresAt: UInt64?
     /// One line about operations that are no writes of a record; else empty.
     public let detail: String
 
     public init(
         kind: Kind, segment: String, offset: UInt64, dataset: String, key: [UInt8]? = nil,
         syncCount: SyncCount = .zero, version: Version? = nil, valueBytes: Int = 0,
-        detail: String = ""
+        expiresAt: UInt64? = nil, detail: String = ""
     ) {
         self.kind = kind
         self.segment = segment
@@ -48,6 +51,7 @@ public struct LogOperation: Hashable, Sendable {
         self.syncCount = syncCount
         self.version = version
         self.valueBytes = valueBytes
+        self.expiresAt = expiresAt
         self.detail = detail
     }
 }

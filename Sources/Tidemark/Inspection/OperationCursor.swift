@@ -89,7 +89,8 @@ public final class OperationCursor {
             kind: entry.kind == .put ? .put : .delete, segment: file, offset: offset,
             dataset: known.name, key: entry.key.array,
             syncCount: SyncCount(rawValue: entry.syncCount),
-            version: tables.version(of: entry), valueBytes: entry.valueCount)
+            version: tables.version(of: entry), valueBytes: entry.valueCount,
+            expiresAt: entry.hasExpiry ? entry.expiresAt : nil)
     }
 
     private func operations(

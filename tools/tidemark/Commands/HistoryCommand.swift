@@ -49,6 +49,9 @@ struct HistoryCommand: StoreCommand {
         try write("seen", TerminalText.truncated("\(version.vector)", to: room), output)
         let note = record.isDirty ? ", no peer has it yet" : ""
         try write("count", "\(record.syncCount)\(note)", output)
+        if let expiresAt = record.expiresAt {
+            try write("expires", "\(HybridTime(milliseconds: expiresAt, counter: 0))", output)
+        }
         guard let value = record.value else {
             return try write("value", "(deleted)", output)
         }

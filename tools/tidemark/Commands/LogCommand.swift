@@ -9,7 +9,8 @@ struct LogCommand: StoreCommand {
             Sealed segments first, each dataset by dataset in the order of change; then the \
             logs, as they were written. SEGMENT and OFFSET name the block that holds the \
             operation; COUNT is the dataset's sync count, DOT the write's name, SIZE the bytes of \
-            the value.
+            the value. "put ttl" is a put of a record that expires, "expired" the deletion that \
+            took its place; --json tells when, as "expiresAt".
             """)
 
     @OptionGroup var target: StoreArgument
@@ -107,7 +108,7 @@ final class LogListing {
             operation.syncCount == .zero ? "" : operation.syncCount.description,
             operation.version?.dot.description ?? "",
             moment?.timeOfDay ?? "",
-            operation.kind.shortName,
+            operation.shortName,
             operation.kind == .put ? Quantities.grouped(operation.valueBytes) : "",
             subject(of: operation),
         ])
@@ -144,10 +145,12 @@ struct LogMoment {
     }
 }
 
-extension LogOperation.Kind {
+extension LogOperation {
     /// At most seven letters, for a narrow column.
     var shortName: String {
-        switch self {
+        switch kind {
+        case .put where expiresAt != nil: "put ttl"
+        case .delete where expiresAt != nil: "expired"
         case .put: "put"
         case .delete: "delete"
         case .datasetCreated: "create"
@@ -174,6 +177,7 @@ extension JSONLine {
             add(version)
         }
         add("valueBytes", operation.valueBytes)
+        add(expiresAt: operation.expiresAt)
         if !operation.detail.isEmpty {
             add("detail", operation.detail)
         }

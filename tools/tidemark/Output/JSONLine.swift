@@ -96,6 +96,12 @@ extension JSONLine {
         add("author", version.author)
     }
 
+    /// When a record expires, as a date; no member if it does not.
+    mutating func add(expiresAt: UInt64?) {
+        guard let expiresAt else { return }
+        add("expiresAt", HybridTime(milliseconds: expiresAt, counter: 0).description)
+    }
+
     /// A record as every reading command prints it.
     init(_ record: Record) {
         self.init()
@@ -105,5 +111,6 @@ extension JSONLine {
         add(record.version)
         add("syncCount", record.syncCount.rawValue)
         add("isDirty", record.isDirty)
+        add(expiresAt: record.expiresAt)
     }
 }
