@@ -127,6 +127,7 @@ let package = Package(
             path: "Tests/Soak", swiftSettings: settings),
         .testTarget(
             name: "TidemarkTests", dependencies: ["Tidemark", "TestSupport", "CrashWriter"],
+            exclude: ["Golden"],
             swiftSettings: settings),
         .testTarget(
             name: "TidemarkSyncTests", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],

@@ -1,0 +1,241 @@
+import TestSupport
+import Testing
+import Tidemark
+
+/// A small store that is made by the same steps each time, on a simulated disk with its clock and
+/// randomness, so that its files are the same to the byte.
+struct GoldenStore: Sendable, CustomTestStringConvertible {
+    let name: String
+    let compression: Compression
+    private let make: @Sendable (GoldenMaker) throws -> Void
+
+    var testDescription: String { name }
+
+    private init(
+        _ name: String, _ compression: Compression = .none,
+        _ make: @escaping @Sendable (GoldenMaker) throws -> Void
+    ) {
+        self.name = name
+        self.compression = compression
+        self.make = make
+    }
+
+    /// Makes the store and gives its files, by name.
+    func made() throws -> [String: [UInt8]] {
+        let maker = GoldenMaker(seed: Seed(UInt64(name.utf8.reduce(7) { $0 * 31 + Int($1) })))
+        maker.options.compression = compression
+        try make(maker)
+        return try maker.files()
+    }
+
+    static let all: [GoldenStore] = [
+        GoldenStore("logs-closed") { maker in
+            try maker.writeFruits()
+            try maker.close()
+        },
+        GoldenStore("logs-killed") { maker in
+            try maker.writeFruits()
+            try maker.kill()
+        },
+        GoldenStore("sealed") { try sealed($0) },
+        GoldenStore("sealed-lz4", .lz4) { try sealed($0) },
+        GoldenStore("expiry") { try expiring($0) },
+        GoldenStore("replicas") { try replicated($0) },
+        GoldenStore("deleted") { try deleted($0) },
+    ]
+
+    /// Two segments that are one run, with superseded versions and tombstones, and a log behind.
+    private static func sealed(_ maker: GoldenMaker) throws {
+        maker.options.historyVersions = 1
+        maker.options.segmentEntriesMax = 50
+        let store = try maker.open()
+        let records = try store.dataset("records")
+        for round in 0..<2 {
+            for index in 0..<36 {
+                let value = String(repeating: "round \(round) ", count: 1 + index % 9)
+                try records.put("\(value)\(index)", for: maker.key(index))
+                maker.wait(3)
+            }
+        }
+        for index in stride(from: 0, to: 36, by: 7) { try records.delete(maker.key(index)) }
+        try store.dataset("empty-value").put("", for: "k")
+        try store.compact()
+        try maker.writeFruits()
+        try maker.close()
+    }
+
+    /// Records that expire: later, and before a sweep; in segments and in the log.
+    private static func expiring(_ maker: GoldenMaker) throws {
+        maker.options.historyVersions = 1
+        let store = try maker.open()
+        let sessions = try store.dataset("sessions")
+        for index in 0..<12 {
+            let end = maker.now + 1_000 + UInt64(index % 3) * 1_000
+            try sessions.put("session \(index)", for: maker.key(index), expiresAt: end)
+        }
+        try sessions.put("stays", for: "stays")
+        try sessions.put("far", for: "far", expiresAt: Limits.expiryMax)
+        maker.wait(1_500)
+        try store.deleteExpired()
+        try store.compact()
+        maker.wait(1_000)
+        try sessions.put("log", for: "in the log", expiresAt: maker.now + 10_000)
+        try store.deleteExpired()
+        try maker.close()
+    }
+
+    /// Versions by three replicas, concurrent ones settled, a checkpoint, and a store that was
+    /// renamed.
+    private static func replicated(_ maker: GoldenMaker) throws {
+        let others = ["ada", "grace"].enumerated().map { index, author in
+            GoldenMaker(seed: Seed(UInt64(100 + index)), author: author)
+        }
+        var sources: [Dataset] = []
+        for (index, other) in others.enumerated() {
+            other.wait(UInt64(10 * index))
+            let notes = try other.open().dataset("notes")
+            for number in 0..<6 {
+                try notes.put("by \(other.options.author)", for: maker.key(number + 4 * index))
+                other.wait(7)
+            }
+            try notes.delete(maker.key(5))
+            sources.append(notes)
+        }
+        let store = try maker.open()
+        let notes = try store.dataset("notes")
+        try notes.put("mine", for: maker.key(0))
+        maker.wait(100)
+        for source in sources { try maker.pull(source, into: notes) }
+        try store.compact()
+        try store.renewReplicaID()
+        try notes.put("by another name", for: maker.key(1))
+        for other in others { try other.close() }
+        try maker.close()
+    }
+
+    /// Datasets that were deleted, made again, and deleted in the log.
+    private static func deleted(_ maker: GoldenMaker) throws {
+        let store = try maker.open()
+        for name in ["gone", "again", "later", "kept"] {
+            let dataset = try store.dataset(name)
+            for index in 0..<4 { try dataset.put("\(name) \(index)", for: maker.key(index)) }
+            maker.wait(5)
+        }
+        try store.deleteDataset("gone")
+        try store.deleteDataset("again")
+        try store.dataset("again").put("new", for: "new")
+        try store.compact()
+        maker.wait(5)
+        try store.deleteDataset("later")
+        try store.dataset("kept").clear()
+        try store.dataset("kept").put("last", for: "last")
+        try maker.close()
+    }
+}
+
+/// One store under way, and the disk that it is on.
+final class GoldenMaker {
+    private var storage: SimulatedStorage
+    var options: StoreOptions
+    private var store: Store?
+
+    init(seed: Seed, author: String = "maker") {
+        storage = SimulatedStorage(seed: seed)
+        options = StoreOptions(
+            durability: .process, author: author, segmentBytes: 1 << 20,
+            compactsAutomatically: false, compression: .none)
+    }
+
+    func open() throws -> Store {
+        if let store { return store }
+        let opened = try openSimulated(storage, options)
+        store = opened
+        return opened
+    }
+
+    var now: UInt64 { storage.clockMilliseconds }
+
+    func wait(_ milliseconds: UInt64) {
+        storage.clockMilliseconds += milliseconds
+    }
+
+    func key(_ number: Int) -> String { "key/\(100 + number)" }
+
+    func writeFruits() throws {
+        let store = try open()
+        let fruits = try store.dataset("fruits")
+        let herbs = try store.dataset("herbs")
+        try fruits.put("green", for: "apple")
+        try fruits.put("yellow", for: "pear")
+        wait(1)
+        try fruits.put("red", for: "apple")
+        var batch = WriteBatch()
+        batch.put("fresh", for: "mint", in: herbs)
+        batch.delete("pear", in: fruits)
+        batch.put([0, 255, 10], for: [0, 1], in: herbs)
+        try store.write(batch)
+        try store.sync()
+        wait(86_400_000)
+        try herbs.put("dried", for: "mint")
+    }
+
+    /// Takes over what another replica has, the later side winning where both have written.
+    func pull(_ source: Dataset, into target: Dataset) throws {
+        let page = try source.changesPage(
+            since: 0, recordsMax: 1_000, bytesMax: 1 << 20, excluding: target.vector)
+        var batch = ReplicationBatch()
+        for record in page.records {
+            let local = try target.record(for: record.key, includingDeleted: true)
+            if let local, local.version.relation(to: record.version) == .concurrent {
+                batch.writes.append(
+                    ReplicatedWrite(
+                        key: record.key,
+                        content: .resolve(value: record.value, seen: record.version),
+                        expected: local.version))
+            } else {
+                batch.writes.append(
+                    ReplicatedWrite(
+                        key: record.key,
+                        content: .adopt(value: record.value, version: record.version),
+                        expected: local?.version))
+            }
+        }
+        batch.seen = page.knowledge.vector
+        batch.checkpoint = (
+            source.store.replicaID,
+            PeerCheckpoint(
+                pulledThrough: page.through, pushedThrough: 0, vector: page.knowledge.vector)
+        )
+        let moved = try target.replicate(batch)
+        try require(moved.isEmpty, "a record has moved on with nobody there to move it")
+        wait(11)
+    }
+
+    func close() throws {
+        try store?.close()
+        store = nil
+    }
+
+    /// Ends as a process that is killed: nothing more is written.
+    func kill() throws {
+        var random = SeededGenerator(Seed(1))
+        let left = storage.afterProcessEnd(using: &random)
+        try close()
+        storage = left
+    }
+
+    /// All files but the lock. Of a log that nobody closed the space that it had in reserve is left
+    /// out, which is zeros.
+    func files() throws -> [String: [UInt8]] {
+        var files: [String: [UInt8]] = [:]
+        for name in try storage.listDirectory(simulatedPath) where name != "LOCK" {
+            var bytes = storage.contents(of: "\(simulatedPath)/\(name)") ?? []
+            if bytes.count > 65_536 {
+                let end = bytes.lastIndex { $0 != 0 } ?? 0
+                bytes.removeLast(bytes.count - (end / 4_096 + 1) * 4_096)
+            }
+            files[name] = bytes
+        }
+        return files
+    }
+}
