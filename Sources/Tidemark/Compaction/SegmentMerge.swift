@@ -35,7 +35,7 @@ struct SegmentMerge {
         while let entry = cursor.entry {
             if let end, !end.isBehind(entry) { break }
             // Large values count for more, so that nobody who asks has to wait long.
-            steps += 1 + entry.value.count >> 10
+            steps += 1 + entry.valueCount >> 10
             if steps >= Self.stepsMax {
                 steps = 0
                 if isCancelled() { return false }

@@ -36,16 +36,36 @@ struct OptionBound: Sendable, CustomTestStringConvertible {
         ]
     }
 
+    private static func both<Value: Comparable>(
+        _ option: String, _ path: WritableKeyPath<StoreOptions, Value?>,
+        _ range: ClosedRange<Value>, below: Value, above: Value
+    ) -> [OptionBound] {
+        let ends = ["\(range.lowerBound)", "\(range.upperBound)"]
+        return [
+            OptionBound(option, path, range.lowerBound, below, ends),
+            OptionBound(option, path, range.upperBound, above, ends),
+        ]
+    }
+
     static let all: [OptionBound] =
         both(
             "segmentBytes", \.segmentBytes, 1 << 20...1 << 30, below: 1 << 20 - 1,
             above: 1 << 30 + 1)
         + both("blockCacheBytes", \.blockCacheBytes, 0...1 << 40, below: -1, above: 1 << 40 + 1)
+        + both(
+            "memoryLimit", \.memoryLimit, 8 << 20...1 << 40, below: 8 << 20 - 1,
+            above: 1 << 40 + 1)
+        + both(
+            "largeValueBytes", \.largeValueBytes, 64...256 << 20 + 1, below: 63,
+            above: 256 << 20 + 2)
         + both("historyVersions", \.historyVersions, 0...1_000_000, below: -1, above: 1_000_001)
         + both(
             "historyAge", \.historyAge, .zero ... .seconds(3_155_760_000),
             below: .nanoseconds(-1), above: .seconds(3_155_760_000) + .nanoseconds(1))
         + [
+            OptionBound(
+                "compactionBytesPerSecond", \.compactionBytesPerSecond, 0, -1,
+                ["negative", "0"]),
             OptionBound(
                 "author", \.author, String(repeating: "a", count: 255),
                 String(repeating: "a", count: 256), ["0", "255"]),
