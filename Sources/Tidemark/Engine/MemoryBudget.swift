@@ -80,7 +80,8 @@ extension StoreOptions {
         }
         guard let blockCacheBytes else { return }
         let most =
-            memoryLimit.map { $0 - MemoryBudget.workingBytesMin } ?? Limits.blockCacheBytes.upperBound
+            memoryLimit.map { $0 - MemoryBudget.workingBytesMin }
+            ?? Limits.blockCacheBytes.upperBound
         try require(
             (0...most).contains(blockCacheBytes),
             "the option blockCacheBytes is \(blockCacheBytes); allowed are \(0...most)"

@@ -103,8 +103,8 @@ struct LargeValueCompactionTests {
         try fixture.put(0..<30)
         try fixture.store.compact()
         let first = try fixture.valueFiles
-        // Sealed without a merge, four times: then merging drops what they replace.
-        for round in 1..<4 {
+        // Sealed without a merge, eight times: then merging drops what they replace.
+        for round in 1..<9 {
             try fixture.put(0..<20, round: round)
             try fixture.put(100..<150, round: round)
         }
