@@ -216,6 +216,9 @@ private struct TimeTravelRun {
                         < Duration.milliseconds(expected[index - 1].time.milliseconds)
                         + options.historyAge
                 let match = found.first { $0.syncCount.rawValue == change.syncCount }
+                // So does one that was the last word for longer than the age, before the key was
+                // put again: without it the key is as absent as it says.
+                if match == nil, change.value == nil, options.historyVersions == 0 { break }
                 try require(
                     index >= promised && !isYoung || match != nil,
                     """

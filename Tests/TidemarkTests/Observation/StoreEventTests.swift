@@ -141,7 +141,7 @@ struct StoreEventTests {
     func damage() throws {
         let first = try ObservedStore()
         var random = SeededGenerator(Seed(2))
-        for index in 0..<20 { try first.dataset.put(random.bytes(10_240), for: [UInt8(index)]) }
+        for index in 0..<100 { try first.dataset.put(random.bytes(2_048), for: [UInt8(index)]) }
         try first.store.compact()
         try first.store.close()
         let names = try first.storage.listDirectory(simulatedPath)
