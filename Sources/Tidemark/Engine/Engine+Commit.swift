@@ -249,7 +249,7 @@ extension Engine {
             {
                 // Sealing is behind: go on as it does, rather than run into its back.
                 guard active.log.appended < paceLimit else {
-                    monitor.wait()
+                    waitForSealing { self.active === active && active.log.appended >= paceLimit }
                     continue
                 }
                 do {
@@ -262,7 +262,7 @@ extension Engine {
             }
             // Sealing is behind: wait here rather than let memory grow.
             if sealQueue.count >= Self.sealQueueMax {
-                waitForSealing()
+                waitForSealing { sealQueue.count >= Self.sealQueueMax }
                 continue
             }
             // A file is not made while the lock is held, if it need not be.

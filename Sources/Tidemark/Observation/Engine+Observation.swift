@@ -54,11 +54,12 @@ extension Engine {
 
     // MARK: - Writing
 
-    /// Waits while as much waits to be sealed as may. Under `monitor`, which is given up meanwhile.
-    func waitForSealing() {
+    /// Waits while a writer is too far ahead of sealing. Under `monitor`, which is given up
+    /// meanwhile.
+    func waitForSealing(while isTooFarAhead: () -> Bool) {
         counted.writerWaits += 1
         let start = ticks
-        while sealQueue.count >= Self.sealQueueMax, failure == nil, !isClosed { monitor.wait() }
+        while isTooFarAhead(), failure == nil, !isClosed { monitor.wait() }
         let waited = elapsed(since: start)
         counted.writerWaitNanoseconds &+= waited
         if waited >= events.slowNanoseconds {
