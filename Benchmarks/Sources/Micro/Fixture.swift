@@ -59,7 +59,8 @@ final class Fixture {
         store = try Store.open(
             at: directory + "/store",
             options: StoreOptions(
-                durability: .process, segmentBytes: segmentBytes,
+                // What fills a log shall seal it, and not the memory that its memtable takes.
+                durability: .process, segmentBytes: segmentBytes, memoryLimit: 1 << 30,
                 blockCacheBytes: placement == .uncached ? 0 : 64 << 20,
                 compactsAutomatically: false))
         dataset = try store.dataset("micro")
