@@ -91,6 +91,10 @@ struct Manifest: Hashable {
                     run: try reader.varint()))
         }
         guard reader.isAtEnd else { throw Malformed("the manifest is followed by more bytes") }
+        // Or a new segment would take the place of one that is there.
+        guard Set(segments.map(\.number)).count == segments.count,
+            segments.allSatisfy({ $0.number < nextNumber })
+        else { throw Malformed("a segment stands twice in the manifest, or has a later number") }
     }
 
     init(replicaID: ReplicaID, tag: UInt64) {
