@@ -189,7 +189,7 @@ extension Engine {
             removeFiles(of: [writer])
             throw error
         }
-        let new = try finish(writer).run
+        let new = try finish(writer)
         let replacements = runs.map { run in
             RunReplacement(old: run, new: run === runs[0] ? [new] : [])
         }
@@ -266,7 +266,8 @@ struct RunReplacement {
 }
 
 extension SegmentRun {
-    fileprivate var manifestEntries: [Manifest.Segment] {
+    /// What the manifest says of it.
+    var manifestEntries: [Manifest.Segment] {
         segments.map { segment in
             Manifest.Segment(
                 number: segment.number, fileSize: segment.fileSize, run: segments[0].number)

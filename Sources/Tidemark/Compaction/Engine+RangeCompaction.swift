@@ -201,6 +201,6 @@ extension Engine {
             guard try merge.write(to: writer) else { throw .closed(path) }
             losses = merge.losses
         }
-        return try finish(writer).run.segments
+        return try finish(writer).segments
     }
 }

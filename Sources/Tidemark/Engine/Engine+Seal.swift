@@ -1,11 +1,5 @@
 internal import Synchronization
 
-/// A run that was just written, and what the manifest is to say of it.
-struct NewRun {
-    let run: SegmentRun
-    let entries: [Manifest.Segment]
-}
-
 /// A full log on its way to a sealed segment.
 struct SealJob {
     let memtable: Memtable
@@ -140,7 +134,7 @@ extension Engine {
     }
 
     /// Completes a run and opens its segments.
-    func finish(_ writer: SegmentRunWriter) throws(StoreError) -> NewRun {
+    func finish(_ writer: SegmentRunWriter) throws(StoreError) -> SegmentRun {
         try writer.finish()
         try storage.syncDirectory(path)
         var segments: [SealedSegment] = []
@@ -150,17 +144,12 @@ extension Engine {
                     number: made.number, path: filePath(FileName.sealed(made.number)),
                     tag: manifest.tag, storage: storage, cache: cache, valueFiles: valueFiles))
         }
-        let entries = writer.finished.map { made in
-            var entry = made
-            entry.run = writer.finished[0].number
-            return entry
-        }
-        return NewRun(run: SegmentRun(segments), entries: entries)
+        return SegmentRun(segments)
     }
 
-    private func install(_ new: NewRun, sealing job: SealJob) throws(StoreError) {
+    private func install(_ new: SegmentRun, sealing job: SealJob) throws(StoreError) {
         try updateManifest { manifest in
-            manifest.segments.insert(contentsOf: new.entries, at: 0)
+            manifest.segments.insert(contentsOf: new.manifestEntries, at: 0)
             manifest.replicaID = job.replicaID
             manifest.oldestLog = job.nextLog
             manifest.clock = max(manifest.clock, job.clock.rawValue)
@@ -171,7 +160,7 @@ extension Engine {
             views.replace { view in
                 ReadView(
                     memtables: view.memtables.filter { $0 !== job.memtable },
-                    runs: [new.run] + view.runs)
+                    runs: [new] + view.runs)
             }
             sealQueue.removeFirst()
             updatePace()

@@ -1,5 +1,3 @@
-internal import Glibc
-
 /// Tells who leads a group commit whether others are about to join it.
 ///
 /// Each thread waits for one commit at a time. So as many as waited for the last sync, together
@@ -26,7 +24,7 @@ struct SyncGroups {
     }
 
     mutating func lead() {
-        if isAwaitingMore { leadSince = Self.now() }
+        if isAwaitingMore { leadSince = MonotonicClock.nanoseconds() }
     }
 
     private var isAwaitingMore: Bool { arrivedCount - coveredCount < expectedCount }
@@ -34,23 +32,17 @@ struct SyncGroups {
     /// Whether fewer wait now than wrote when the last sync ended, and it is not too long ago that
     /// somebody began to lead.
     var isGathering: Bool {
-        isAwaitingMore && Self.now() - leadSince < syncNanoseconds / 2
+        isAwaitingMore && MonotonicClock.nanoseconds() - leadSince < syncNanoseconds / 2
     }
 
     mutating func beginSync() {
         coveredNext = arrivedCount
-        syncBegan = Self.now()
+        syncBegan = MonotonicClock.nanoseconds()
     }
 
     mutating func endSync() {
-        syncNanoseconds = Self.now() - syncBegan
+        syncNanoseconds = MonotonicClock.nanoseconds() - syncBegan
         expectedCount = arrivedCount - coveredCount
         coveredCount = coveredNext
-    }
-
-    private static func now() -> UInt64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

@@ -81,9 +81,9 @@ extension Engine {
     // MARK: - In the background
 
     /// Takes `monitor`.
-    func noteSealed(_ job: SealJob, as new: NewRun, since start: UInt64) {
+    func noteSealed(_ job: SealJob, as new: SegmentRun, since start: UInt64) {
         let lasted = elapsed(since: start)
-        let bytesOut = new.run.fileSize
+        let bytesOut = new.fileSize
         monitor.withLock {
             counted.logsSealed += 1
             counted.sealNanoseconds &+= lasted

@@ -76,11 +76,7 @@ package struct SystemStorage: Storage {
         return UInt64(max(0, time.tv_sec)) * 1_000 + UInt64(time.tv_nsec) / 1_000_000
     }
 
-    package func monotonicNanoseconds() -> UInt64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(max(0, time.tv_sec)) * 1_000_000_000 + UInt64(time.tv_nsec)
-    }
+    package func monotonicNanoseconds() -> UInt64 { MonotonicClock.nanoseconds() }
 
     package func randomUInt64() -> UInt64 {
         var generator = SystemRandomNumberGenerator()

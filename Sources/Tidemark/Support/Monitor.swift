@@ -87,13 +87,6 @@ final class Monitor: @unchecked Sendable {
         unsafe pthread_cond_wait(other.pointer, mutex)
     }
 
-    /// Lets others have the lock, and the processor, if they want it.
-    func yield() {
-        unlock()
-        sched_yield()
-        lock()
-    }
-
     /// The same, but for no longer than so many milliseconds.
     func wait(milliseconds: UInt64) {
         var deadline = timespec()
@@ -105,6 +98,13 @@ final class Monitor: @unchecked Sendable {
             deadline.tv_nsec -= 1_000_000_000
         }
         unsafe pthread_cond_timedwait(condition.pointer, mutex, &deadline)
+    }
+
+    /// Lets others have the lock, and the processor, if they want it.
+    func yield() {
+        unlock()
+        sched_yield()
+        lock()
     }
 
     /// Wakes everybody who waits.
