@@ -116,8 +116,7 @@ extension Engine {
             monitor.broadcast()
         }
         let run = try finish(writer)
-        try install(run, sealing: job)
-        noteSealed(job, as: run, since: start)
+        try install(run, sealing: job, since: start)
         recycler.retire(job.memtable.log)
     }
 
@@ -147,7 +146,10 @@ extension Engine {
         return SegmentRun(segments)
     }
 
-    private func install(_ new: SegmentRun, sealing job: SealJob) throws(StoreError) {
+    /// Who waits for the sealing finds it counted and told when the wait is over.
+    private func install(
+        _ new: SegmentRun, sealing job: SealJob, since start: UInt64
+    ) throws(StoreError) {
         try updateManifest { manifest in
             manifest.segments.insert(contentsOf: new.manifestEntries, at: 0)
             manifest.replicaID = job.replicaID
@@ -168,6 +170,7 @@ extension Engine {
             catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true
+            noteSealed(job, as: new, since: start)
             monitor.broadcast()
         }
     }

@@ -80,15 +80,13 @@ extension Engine {
 
     // MARK: - In the background
 
-    /// Takes `monitor`.
+    /// Under `monitor`.
     func noteSealed(_ job: SealJob, as new: SegmentRun, since start: UInt64) {
         let lasted = elapsed(since: start)
         let bytesOut = new.fileSize
-        monitor.withLock {
-            counted.logsSealed += 1
-            counted.sealNanoseconds &+= lasted
-            counted.bytesSealed += bytesOut
-        }
+        counted.logsSealed += 1
+        counted.sealNanoseconds &+= lasted
+        counted.bytesSealed += bytesOut
         events.tell(
             .logSealed(
                 StoreEvent.Sealing(
