@@ -7,7 +7,8 @@ struct ExportCommand: StoreCommand {
         abstract: "Print a dataset as JSON lines, in the order of the keys.",
         discussion: """
             Each line is {"key": ..., "value": ...}, which 'tidemark import' takes without further \
-            options. With --lines each value is printed as it is: what was imported with --key \
+            options. Of a record that expires it also has "expiresAt", the date in UTC. With \
+            --lines each value is printed as it is, and nothing else: what was imported with --key \
             comes out again line for line.
             """)
 
@@ -33,6 +34,7 @@ struct ExportCommand: StoreCommand {
                 var line = JSONLine()
                 line.add("key", record.key)
                 line.add("value", value)
+                line.add(expiresAt: record.expiresAt)
                 try output.write(line.line)
             }
         }

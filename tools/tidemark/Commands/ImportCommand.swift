@@ -8,8 +8,9 @@ struct ImportCommand: StoreCommand {
         discussion: """
             JSON lines: each line is an object, --key names the field that becomes the key, and \
             the line as it stands becomes the value. Without --key the file is what 'tidemark \
-            export' prints. CSV (RFC 4180): the first line names the fields, and each row becomes \
-            a JSON object of strings. With --value the value is that field's content alone.
+            export' prints: a record with "expiresAt", a date in UTC, expires then. CSV (RFC \
+            4180): the first line names the fields, and each row becomes a JSON object of strings. \
+            With --value the value is that field's content alone.
 
             A bad line ends the import with its number; the records before it are stored. Records \
             are written in batches of \(Importer.batchRecordsMax), and are durable on disk when \
@@ -41,7 +42,8 @@ struct ImportCommand: StoreCommand {
         switch format {
         case .jsonl:
             var reader = JSONLinesReader(
-                input, keyField: key ?? "key", valueField: value ?? (key == nil ? "value" : nil))
+                input, keyField: key ?? "key", valueField: value ?? (key == nil ? "value" : nil),
+                expiryField: key == nil ? JSONLine.expiryName : nil)
             try importAll(&reader, input, output)
         case .csv:
             guard let key else {

@@ -34,7 +34,8 @@ struct Importer {
             do {
                 guard let record = try reader.next() else { break }
                 try check(record)
-                batch.put(record.value, for: record.key, in: dataset)
+                batch.put(
+                    record.value, for: record.key, in: dataset, expiresAt: record.expiresAt)
                 batchBytes += record.key.count + record.value.count
             } catch let bad as BadLine {
                 guard skipsBadLines else {

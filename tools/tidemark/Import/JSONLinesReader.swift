@@ -1,14 +1,21 @@
+import Tidemark
+
 /// Records from a file with one JSON object on each line.
 struct JSONLinesReader: RecordReader {
     private let keyField: [UInt8]
     /// nil: the value is the line itself.
     private let valueField: [UInt8]?
+    /// nil: no record expires.
+    private let expiryField: [UInt8]?
     private var lines: LineReader
 
-    init(_ file: InputFile, keyField: String, valueField: String?) {
+    init(
+        _ file: InputFile, keyField: String, valueField: String?, expiryField: String? = nil
+    ) {
         lines = LineReader(file)
         self.keyField = Array(keyField.utf8)
         self.valueField = valueField.map { Array($0.utf8) }
+        self.expiryField = expiryField.map { Array($0.utf8) }
     }
 
     var bytesRead: UInt64 { lines.bytesRead }
@@ -31,12 +38,15 @@ struct JSONLinesReader: RecordReader {
     private func record(_ line: Span<UInt8>) throws(JSONProblem) -> ImportedRecord {
         var key: Range<Int>?
         var value: Range<Int>?
+        var expiry: Range<Int>?
         var scanner = JSONScanner()
         try scanner.scanObject(line) { name, content throws(JSONProblem) in
             if try isName(line, name, keyField) {
                 try assign(content, to: &key, at: name)
             } else if let valueField, try isName(line, name, valueField) {
                 try assign(content, to: &value, at: name)
+            } else if let expiryField, try isName(line, name, expiryField) {
+                try assign(content, to: &expiry, at: name)
             }
         }
         guard let key else { throw missing(keyField) }
@@ -44,12 +54,31 @@ struct JSONLinesReader: RecordReader {
             return ImportedRecord(
                 key: try JSONContent.key(line, key),
                 value: JSONContent.copy(line, 0..<line.count),
-                line: lines.lineNumber)
+                expiresAt: try milliseconds(line, expiry), line: lines.lineNumber)
         }
         guard let value else { throw missing(valueField) }
         return ImportedRecord(
             key: try JSONContent.key(line, key), value: try JSONContent.value(line, value),
-            line: lines.lineNumber)
+            expiresAt: try milliseconds(line, expiry), line: lines.lineNumber)
+    }
+
+    /// When a record expires by what the field holds; 0 where there is no field, or null.
+    ///
+    /// A number is refused: one of seconds would be taken for milliseconds, and the record would
+    /// count as deleted at once.
+    private func milliseconds(
+        _ line: Span<UInt8>, _ expiry: Range<Int>?
+    ) throws(JSONProblem) -> UInt64 {
+        guard let expiry, line[expiry.lowerBound] != UInt8(ascii: "n") else { return 0 }
+        guard line[expiry.lowerBound] == UInt8(ascii: "\""),
+            let milliseconds = Timestamp.milliseconds(try JSONContent.string(line, expiry)),
+            (1...Limits.expiryMax).contains(milliseconds)
+        else {
+            throw JSONProblem(
+                what: "the expiry must be a date in UTC like \"2026-11-21T06:30:00.125Z\"",
+                position: expiry.lowerBound)
+        }
+        return milliseconds
     }
 
     /// A name that is there twice has no one meaning, so it is refused rather than guessed.

@@ -2,6 +2,8 @@
 struct ImportedRecord {
     let key: [UInt8]
     let value: [UInt8]
+    /// In milliseconds since 1970; 0 for never.
+    var expiresAt: UInt64 = 0
     /// Where it was, counted from 1.
     let line: Int
 }

@@ -96,10 +96,13 @@ extension JSONLine {
         add("author", version.author)
     }
 
+    /// The member that tells when a record expires.
+    static let expiryName = "expiresAt"
+
     /// When a record expires, as a date; no member if it does not.
     mutating func add(expiresAt: UInt64?) {
         guard let expiresAt else { return }
-        add("expiresAt", HybridTime(milliseconds: expiresAt, counter: 0).description)
+        add(Self.expiryName, HybridTime(milliseconds: expiresAt, counter: 0).description)
     }
 
     /// A record as every reading command prints it.
