@@ -10,7 +10,10 @@ public struct VerificationReport: Hashable, Sendable {
 
 /// How far a verification has come.
 public struct VerificationProgress: Hashable, Sendable {
+    /// Bytes that are done with: also those that damage keeps from being checked, which the report
+    /// does not count.
     public let bytesChecked: UInt64
+    /// The same from the first call to the last.
     public let bytesTotal: UInt64
 }
 
@@ -21,7 +24,8 @@ extension Store {
     /// - Parameters:
     ///   - threads: that read and check at once, 1...64; nil: as many as there are processors, but
     ///     no more than four.
-    ///   - progress: called now and then on the calling thread; what it says never goes back.
+    ///   - progress: called now and then on the calling thread; what it says never goes back, and
+    ///     at the end, whatever was found, all of the total is checked.
     /// - Throws: `closed`, `invalidArgument`.
     public func verify(
         threads: Int? = nil, progress: ((VerificationProgress) -> Void)? = nil
@@ -29,10 +33,11 @@ extension Store {
         let threads = try Self.checked(threads)
         let start = engine.ticks
         let image = try engine.image()
-        var verifier = Verifier(bytesTotal: image.byteCount, progress: progress)
+        var verifier = Verifier(progress: progress)
         verifier.checkManifest(in: engine.path, storage: engine.storage)
         verifier.check(
-            image.view.segments, image.logs.map(\.log), image.manifest, threads: threads)
+            image.view.segments, image.logs.map { ($0.log, UInt64($0.byteCount)) },
+            image.manifest, threads: threads)
         for damage in verifier.report.damages { engine.events.tellDamage(damage) }
         engine.events.tell(.verificationEnded(engine.duration(since: start), verifier.report))
         return verifier.report
@@ -42,7 +47,9 @@ extension Store {
     /// process that writes the store meanwhile may make files come and go, so verify such a store
     /// through `open` with `isReadOnly` instead.
     ///
-    /// - Parameter observer: is told at the end, on the calling thread.
+    /// - Parameters:
+    ///   - observer: is told at the end, on the calling thread.
+    ///   - progress: not called if the manifest cannot be read, which says what there is to check.
     /// - Throws: `notAStore`, `formatTooNew`, `invalidArgument`.
     public static func verify(
         at path: String, threads: Int? = nil, observer: (any StoreObserver)? = nil,

@@ -1,5 +1,8 @@
 internal import Glibc
 
+/// A log, and how much there is of it to check.
+typealias VerifiedLog = (log: LogSegment, byteCount: UInt64)
+
 /// The pieces of a verification, which any number of threads take one after the other.
 ///
 /// Thread rule: everything under `monitor`. Pieces are checked outside of it; their results are
@@ -11,6 +14,8 @@ final class VerificationWork: @unchecked Sendable {
     /// What is checked at once by one thread.
     struct Piece {
         fileprivate let number: Int
+        /// How much of the whole is done with it; nil: as much as it checks.
+        fileprivate let byteCount: UInt64?
         fileprivate let check: (inout VerificationReport) -> Void
     }
 
@@ -45,32 +50,46 @@ final class VerificationWork: @unchecked Sendable {
 
     private let monitor = Monitor()
     private var segments: ArraySlice<SealedSegment>
-    private var logs: ArraySlice<LogSegment>
+    private var logs: ArraySlice<VerifiedLog>
     private let manifest: Manifest
     private var current: Current?
     private var taken = 0
     private var threadsLeft = 0
+    /// Never more than there is to do, though damaged segments may name a value twice.
     private var bytesDone: UInt64 = 0
     private var results: [(number: Int, report: VerificationReport)] = []
+    /// What there is to do. Values that no entry names are not part of it.
+    let bytesTotal: UInt64
 
-    init(_ segments: [SealedSegment], _ logs: [LogSegment], _ manifest: Manifest) {
+    init(_ segments: [SealedSegment], _ logs: [VerifiedLog], _ manifest: Manifest) {
         self.segments = segments[...]
         self.logs = logs[...]
         self.manifest = manifest
+        let sealed = segments.reduce(0) { $0 + Self.byteCount(of: $1) }
+        bytesTotal = logs.reduce(sealed) { $0 + $1.byteCount }
+    }
+
+    /// Of a segment and its values.
+    private static func byteCount(of segment: SealedSegment) -> UInt64 {
+        segment.values.table.rows.reduce(segment.fileSize) { $0 + $1.storedBytes }
     }
 
     /// Checks everything, with as many threads beside the calling one, or on that if it is one.
     ///
     /// - Parameters:
     ///   - report: what is added to.
-    ///   - tell: called on this thread with the bytes checked, which never become fewer.
+    ///   - tell: called on this thread with the bytes that are done with, each time more of them,
+    ///     at last with ``bytesTotal``: what damage keeps from being checked is done with, too.
     func run(
         threads: Int, into report: inout VerificationReport, tell: (UInt64) -> Void
     ) {
         if threads == 1 {
+            var told: UInt64 = 0
             while let piece = monitor.withLock({ take() }) {
                 check(piece)
-                tell(bytesDone)
+                guard bytesDone > told, bytesDone < bytesTotal else { continue }
+                told = bytesDone
+                tell(told)
             }
         } else {
             threadsLeft = threads
@@ -78,6 +97,7 @@ final class VerificationWork: @unchecked Sendable {
             waitForAll(tell)
             for worker in workers { worker.join() }
         }
+        tell(bytesTotal)
         for (_, part) in results.sorted(by: { $0.number < $1.number }) {
             report.filesChecked += part.filesChecked
             report.blocksChecked += part.blocksChecked
@@ -100,20 +120,20 @@ final class VerificationWork: @unchecked Sendable {
         defer { monitor.unlock() }
         while threadsLeft > 0 {
             monitor.wait()
-            guard bytesDone > told else { continue }
+            guard bytesDone > told, bytesDone < bytesTotal else { continue }
             told = bytesDone
             monitor.unlock()
             tell(told)
             monitor.lock()
         }
-        if bytesDone > told { tell(bytesDone) }
     }
 
     private func check(_ piece: Piece) {
         var part = VerificationReport()
         piece.check(&part)
         monitor.withLock {
-            bytesDone += part.bytesChecked
+            let left = bytesTotal - bytesDone
+            bytesDone += min(piece.byteCount ?? part.bytesChecked, left)
             results.append((piece.number, part))
             monitor.broadcast()
         }
@@ -121,16 +141,20 @@ final class VerificationWork: @unchecked Sendable {
 
     // MARK: - Pieces, under the lock
 
-    private func piece(_ check: @escaping (inout VerificationReport) -> Void) -> Piece {
+    private func piece(
+        of byteCount: UInt64? = nil, _ check: @escaping (inout VerificationReport) -> Void
+    ) -> Piece {
         taken += 1
-        return Piece(number: taken, check: check)
+        return Piece(number: taken, byteCount: byteCount, check: check)
     }
 
     private func take() -> Piece? {
         if let piece = takePlaces() { return piece }
         if let segment = segments.popFirst() { return open(segment) }
         guard let log = logs.popFirst() else { return nil }
-        return piece { [manifest] part in Verifier.check(log, manifest, &part) }
+        return piece(of: log.byteCount) { [manifest] part in
+            Verifier.check(log.log, manifest, &part)
+        }
     }
 
     /// Begins a segment. Its list of parts is made here, so that there is one such list at a time.
@@ -141,7 +165,7 @@ final class VerificationWork: @unchecked Sendable {
                 segment: segment, parts: parts, places: parts.contentPlaces()[...],
                 offset: UInt64(FileHeader.byteCount))
         } catch {
-            return piece { part in
+            return piece(of: Self.byteCount(of: segment)) { part in
                 part.filesChecked += 1
                 part.damages.append(error)
             }

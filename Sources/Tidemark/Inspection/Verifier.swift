@@ -1,27 +1,26 @@
 /// Checks files block by block: checksums first, then that what they hold fits together.
 struct Verifier {
     private(set) var report = VerificationReport()
-    private let bytesTotal: UInt64
     private let progress: ((VerificationProgress) -> Void)?
 
-    init(bytesTotal: UInt64, progress: ((VerificationProgress) -> Void)?) {
-        self.bytesTotal = bytesTotal
+    init(progress: ((VerificationProgress) -> Void)?) {
         self.progress = progress
     }
 
     /// Checks the files of one moment.
     mutating func check(
-        _ segments: [SealedSegment], _ logs: [LogSegment], _ manifest: Manifest, threads: Int
+        _ segments: [SealedSegment], _ logs: [VerifiedLog], _ manifest: Manifest, threads: Int
     ) {
         // Their headers were checked when they were opened, their values are with their keys.
         let valueFiles = Set(segments.flatMap { $0.values.files.map(\.number) })
         report.filesChecked += valueFiles.count
         report.bytesChecked += UInt64(FileHeader.byteCount * valueFiles.count)
-        let (before, total, progress) = (report.bytesChecked, bytesTotal, progress)
-        VerificationWork(segments, logs, manifest).run(threads: threads, into: &report) { bytes in
+        let (before, progress) = (report.bytesChecked, progress)
+        let work = VerificationWork(segments, logs, manifest)
+        work.run(threads: threads, into: &report) { bytes in
             progress?(
                 VerificationProgress(
-                    bytesChecked: before + bytes, bytesTotal: max(total, before + bytes)))
+                    bytesChecked: before + bytes, bytesTotal: before + work.bytesTotal))
         }
     }
 
@@ -31,12 +30,7 @@ struct Verifier {
     ) throws(StoreError) -> VerificationReport {
         let names = try storage.listDirectory(path).sorted()
         guard names.contains(Manifest.fileName) else { throw .notAStore(path) }
-        var total: UInt64 = 0
-        for name in names
-        where name.hasSuffix(".seg") || name.hasSuffix(".log") || name.hasSuffix(".val") {
-            total += try storage.openFile("\(path)/\(name)", .read).size()
-        }
-        var verifier = Verifier(bytesTotal: total, progress: progress)
+        var verifier = Verifier(progress: progress)
         guard let manifest = try verifier.readManifest(in: path, storage: storage) else {
             return verifier.report
         }
@@ -70,8 +64,8 @@ struct Verifier {
 
     private mutating func openLogs(
         _ names: [String], of manifest: Manifest, in path: String, storage: any Storage
-    ) -> [LogSegment] {
-        var logs: [LogSegment] = []
+    ) -> [VerifiedLog] {
+        var logs: [VerifiedLog] = []
         var missing: Set<UInt64> = []
         if manifest.oldestLog > 0 { missing = [manifest.oldestLog] }
         if manifest.closedLog > 0, manifest.closedLog >= manifest.oldestLog {
@@ -90,7 +84,7 @@ struct Verifier {
                     throw Malformed("the log is cut short").error(
                         in: log.path, at: UInt64(log.capacity))
                 }
-                logs.append(log)
+                logs.append((log, UInt64(log.reserved)))
             }
         }
         for number in missing.sorted() {
