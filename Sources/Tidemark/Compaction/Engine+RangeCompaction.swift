@@ -128,10 +128,12 @@ extension Engine {
         }
         var writers: [SegmentRunWriter] = []
         let removed = (parts + [target]).flatMap(\.segments)
+        let sparse = sparseValueFiles(in: currentView, onlyOf: removed)
         let start = noteMergeStart(removed, runCount: parts.count + 1)
         do throws(StoreError) {
             let replacements = try write(
-                span, of: parts, into: target, isOldest: target.run === runs.last, &writers)
+                span, of: parts, into: target, isOldest: target.run === runs.last,
+                movingValuesOf: sparse, &writers)
             try replace(replacements, removing: removed)
             let made = replacements.flatMap(\.new).flatMap(\.segments).filter { segment in
                 !all.contains { $0 === segment }
@@ -147,10 +149,12 @@ extension Engine {
 
     /// Writes what takes the place of the runs.
     ///
-    /// - Parameter writers: all that were begun, for the case of failure.
+    /// - Parameters:
+    ///   - sparse: value files out of which values are moved.
+    ///   - writers: all that were begun, for the case of failure.
     private func write(
         _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
-        _ writers: inout [SegmentRunWriter]
+        movingValuesOf sparse: Set<UInt64>, _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [RunReplacement] {
         var losses = SegmentLosses()
         for segment in (newer + [target]).flatMap(\.segments) {
@@ -164,7 +168,7 @@ extension Engine {
                     [
                         Piece(parts: [part], start: nil, end: span.start, reachesOldest: false),
                         Piece(parts: [part], start: span.end, end: nil, reachesOldest: false),
-                    ], &losses, &writers)
+                    ], movingValuesOf: sparse, &losses, &writers)
             }
             replacements.append(part.replacement(with: kept))
         }
@@ -175,7 +179,7 @@ extension Engine {
                     parts: newer + [target], start: span.start, end: span.end,
                     reachesOldest: true),
                 Piece(parts: [target], start: span.end, end: nil, reachesOldest: isOldest),
-            ], &losses, &writers)
+            ], movingValuesOf: sparse, &losses, &writers)
         replacements.append(target.replacement(with: merged))
         return replacements
     }
@@ -184,10 +188,13 @@ extension Engine {
     ///
     /// - Parameter losses: of all that is merged; what is dropped comes in addition.
     private func write(
-        _ pieces: [Piece], _ losses: inout SegmentLosses, _ writers: inout [SegmentRunWriter]
+        _ pieces: [Piece], movingValuesOf sparse: Set<UInt64>, _ losses: inout SegmentLosses,
+        _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [SealedSegment] {
-        let writer = runWriter()
+        let writer = runWriter(movingValuesOf: sparse)
         writers.append(writer)
+        // One for all pieces: it remembers how much of what was written has been waited for.
+        let pause = mergePause(writer)
         for piece in pieces {
             var cursors: [RunCursor] = []
             for part in piece.parts {
@@ -197,7 +204,7 @@ extension Engine {
                 cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
                 reachesOldest: piece.reachesOldest, retention: retention(of:),
                 isStoreRecordNeeded: isNeeded, losses: losses, start: piece.start, end: piece.end,
-                isCancelled: mergePause(writer))
+                isCancelled: pause)
             guard try merge.write(to: writer) else { throw .closed(path) }
             losses = merge.losses
         }

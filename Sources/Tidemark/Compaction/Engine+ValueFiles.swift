@@ -8,7 +8,9 @@
 //
 // How much of a file is used the segments say themselves (`SegmentValueRows`), each for its own
 // entries. All handles of a file lie in one run, that which it was made with or that which came of
-// it, so merges of neighbours meet either all of them or none.
+// it, so merges of neighbours meet either all of them or none. The compaction of a range may meet
+// some of them, and may take those to another run: it moves values only out of files of which it
+// meets every handle, since none else would go.
 //
 // The merge that drops what superseded a file's values is over before anyone knows that the file
 // became sparse, and the next merge of that run may be far off. Therefore a run is rewritten for
@@ -31,6 +33,15 @@ extension Engine {
             if row.storedBytes < row.contentBytes / 2 { sparse.insert(file.number) }
         }
         return sparse
+    }
+
+    /// The same, of those files that no other segments of the view name than the given ones.
+    func sparseValueFiles(in view: ReadView, onlyOf segments: [SealedSegment]) -> Set<UInt64> {
+        let sparse = sparseValueFiles(in: view)
+        guard !sparse.isEmpty else { return [] }
+        let given = Set(segments.map(\.number))
+        let others = view.segments.filter { !given.contains($0.number) }
+        return sparse.subtracting(others.flatMap { $0.values.files.map(\.number) })
     }
 
     func usage(of view: ReadView) -> [StoreUsage.ValueFile] {

@@ -94,6 +94,8 @@ final class SegmentRunWriter {
     @exclusivity(unchecked) private var current: SegmentWriter?
     /// Number and size of each segment that is complete.
     private(set) var finished: [Manifest.Segment] = []
+    /// Bytes of these, and of their value files.
+    private var finishedBytes: UInt64 = 0
 
     /// - Parameter make: begins a segment with a number of its own.
     init(_ make: @escaping () throws(StoreError) -> SegmentWriter) {
@@ -125,6 +127,7 @@ final class SegmentRunWriter {
         guard let current = unsafe current else { return }
         finished.append(
             Manifest.Segment(number: current.number, fileSize: try current.finish(), run: 0))
+        finishedBytes += current.byteCount
         unsafe self.current = nil
     }
 
@@ -134,10 +137,8 @@ final class SegmentRunWriter {
         try finishCurrent()
     }
 
-    /// Bytes written so far, or about to be.
-    var byteCount: UInt64 {
-        finished.reduce(unsafe current?.byteCount ?? 0) { $0 + $1.fileSize }
-    }
+    /// Bytes written so far, or about to be: of segments and of value files.
+    var byteCount: UInt64 { unsafe finishedBytes + (current?.byteCount ?? 0) }
 
     /// Numbers of all segments that were begun.
     var numbers: [UInt64] {

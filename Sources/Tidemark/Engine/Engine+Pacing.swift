@@ -104,6 +104,7 @@ extension Engine {
             rest(milliseconds: step)
             left -= step
         }
+        monitor.withLock { counted.mergeRestMilliseconds += milliseconds - left }
     }
 
     /// On a condition of its own, which nobody signals: others are told of far too many things.
@@ -129,4 +130,10 @@ extension Engine {
 extension Store {
     /// For tests: whether closing has begun.
     package var isClosing: Bool { engine.monitor.withLock { engine.isClosing } }
+
+    /// For tests: how long merges were to rest since opening for the sake of
+    /// ``StoreOptions/compactionBytesPerSecond``. How long they did is for the clock to say.
+    package var mergeRestMilliseconds: UInt64 {
+        engine.monitor.withLock { engine.counted.mergeRestMilliseconds }
+    }
 }

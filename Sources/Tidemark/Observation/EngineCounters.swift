@@ -17,6 +17,8 @@ struct EngineCounters {
     var bytesSealed: UInt64 = 0
     var merges = 0
     var mergeNanoseconds: UInt64 = 0
+    /// That merges were to rest for the sake of the bound on what they write.
+    var mergeRestMilliseconds: UInt64 = 0
     var bytesMergedIn: UInt64 = 0
     var bytesMergedOut: UInt64 = 0
     var entriesDropped = 0

@@ -30,6 +30,11 @@ final class SegmentValueWriter {
 
     var isFull: Bool { unsafe file.map { $0.byteCount >= Limits.valueFileBytesMax } ?? false }
 
+    /// Bytes of the value file so far; 0 if there is none.
+    var byteCount: UInt64 {
+        unsafe file?.byteCount ?? table[number]?.fileSize ?? 0
+    }
+
     /// Writes a value to the value file.
     func add(_ value: ByteView) throws(StoreError) -> ValueHandle {
         if unsafe file == nil {

@@ -50,8 +50,8 @@ final class SegmentWriter {
 
     var entryCount: Int { unsafe Int(footer.entryCount) }
 
-    /// Bytes of the file so far.
-    var byteCount: UInt64 { output.offset }
+    /// Bytes of the file so far, and of its value file.
+    var byteCount: UInt64 { output.offset + values.byteCount }
 
     /// Whether the run should go on in another segment.
     var isFull: Bool {

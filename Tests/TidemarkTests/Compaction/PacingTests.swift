@@ -26,8 +26,10 @@ struct PacingTests {
     ///
     ///     compacting  |--- writes ---| held at a write      | some more, then gives up
     ///     closing                     close begins, lets it go on |    returns
-    @Test("Closing does not wait for a merge")
-    func closing() throws {
+    @Test(
+        "Closing does not wait for a merge, of the whole store or of a range",
+        arguments: [true, false])
+    func closing(isWhole: Bool) throws {
         let storage = SimulatedStorage(seed: .drawn())
         let store = try openSimulated(storage, options())
         let dataset = try store.dataset("main")
@@ -51,7 +53,7 @@ struct PacingTests {
         let files = try store.usage().segments.filter(\.isSealed).map(\.file)
         isMerging.store(true, ordering: .releasing)
         try runOnThreads([
-            { expectError(.closed) { try store.compact() } },
+            { expectError(.closed) { try isWhole ? store.compact() : dataset.compact() } },
             {
                 while !isHeld.load(ordering: .acquiring) { sched_yield() }
                 try store.close()
