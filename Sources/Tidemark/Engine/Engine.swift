@@ -89,7 +89,7 @@ final class Engine: @unchecked Sendable {
         self.storage = storage
         self.manifest = manifest
         self.cache = cache
-        valueFiles = ValueFiles(tag: manifest.tag, storage: storage)
+        valueFiles = ValueFiles(tag: manifest.tag, storage: storage, events: events)
         self.lock = lock
         self.events = events
         replicaID = manifest.replicaID

@@ -15,14 +15,18 @@ final class ValueFile: @unchecked Sendable {
     let file: any StorageFile
     private let map: UnsafeRawBufferPointer
     private let damage = Atomic<Bool>(false)
+    /// Whoever reads a damaged value says so here.
+    private let events: EventDelivery?
 
     /// - Parameter fileSize: as the segments say that name it.
     init(
-        number: UInt64, path: String, fileSize: UInt64, tag: UInt64, storage: any Storage
+        number: UInt64, path: String, fileSize: UInt64, tag: UInt64, storage: any Storage,
+        events: EventDelivery?
     ) throws(StoreError) {
         self.number = number
         self.path = path
         self.fileSize = fileSize
+        self.events = events
         let file: any StorageFile
         do {
             file = try storage.openFile(path, .read)
@@ -56,7 +60,19 @@ final class ValueFile: @unchecked Sendable {
     func noteDamage() { damage.store(true, ordering: .relaxed) }
 
     private func damaged(_ what: String, at offset: UInt64) -> StoreError {
-        Malformed("a value: \(what)").error(in: path, at: offset)
+        let error = Malformed("a value: \(what)").error(in: path, at: offset)
+        events?.tellDamage(error)
+        return error
+    }
+
+    /// Brings bytes of the file into memory. What the disk cannot read counts as damage.
+    private func populate(_ offset: UInt64, _ count: Int) throws(StoreError) {
+        do {
+            try file.populate(offset: Int(offset), count: count)
+        } catch {
+            events?.tellDamage(error)
+            throw error
+        }
     }
 
     /// The stored bytes of a value, checked.
@@ -65,7 +81,7 @@ final class ValueFile: @unchecked Sendable {
             throw damaged("it lies outside of its file", at: handle.offset)
         }
         let count = BlockHeader.byteCount + Int(handle.storedCount)
-        try file.populate(offset: Int(handle.offset), count: count)
+        try populate(handle.offset, count)
         let base = unsafe map.baseAddress! + Int(handle.offset)
         let header = unsafe BlockHeader(at: base)
         guard header.storedCount == handle.storedCount, header.mark == handle.rawCount,
@@ -127,7 +143,7 @@ final class ValueFile: @unchecked Sendable {
     func check(_ handle: BlockHandle) throws(StoreError) {
         try withValue(handle) { _ in }
         let end = min((handle.endOffset + 7) & ~7, fileSize)
-        try file.populate(offset: Int(handle.endOffset), count: Int(end - handle.endOffset))
+        try populate(handle.endOffset, Int(end - handle.endOffset))
         let padding = unsafe UnsafeRawBufferPointer(
             rebasing: map[Int(handle.endOffset)..<Int(end)])
         guard unsafe padding.allSatisfy({ $0 == 0 }) else {
@@ -144,11 +160,13 @@ final class ValueFiles: Sendable {
 
     private let storage: any Storage
     private let tag: UInt64
+    private let events: EventDelivery?
     private let references = Mutex<[UInt64: Reference]>([:])
 
-    init(tag: UInt64, storage: any Storage) {
+    init(tag: UInt64, storage: any Storage, events: EventDelivery? = nil) {
         self.tag = tag
         self.storage = storage
+        self.events = events
     }
 
     /// - Throws: `corruption` if the file is missing, has another size or another header.
@@ -159,7 +177,8 @@ final class ValueFiles: Sendable {
             return known
         }
         let file = try ValueFile(
-            number: number, path: path, fileSize: fileSize, tag: tag, storage: storage)
+            number: number, path: path, fileSize: fileSize, tag: tag, storage: storage,
+            events: events)
         return references.withLock { references in
             // What is gone is swept out now and then.
             if references.count.nonzeroBitCount == 1 {

@@ -38,6 +38,7 @@ final class SimulatedFile: StorageFile {
                     .corruption, "the file ends before byte \(offset) + \(buffer.count)",
                     location: StoreError.Location(path: path, offset: offset))
             }
+            try checkReadable(start, buffer.count)
             unsafe inode.read(into: buffer, at: start)
         }
     }
@@ -98,8 +99,14 @@ final class SimulatedFile: StorageFile {
 
     func populate(offset: Int, count: Int) throws(StoreError) {
         try storage.call(.read, path, offset: UInt64(offset), count: count) {
-            _ throws(StoreError) in ()
+            _ throws(StoreError) in
+            try checkReadable(offset, count)
         }
+    }
+
+    private func checkReadable(_ offset: Int, _ count: Int) throws(StoreError) {
+        guard let page = inode.unreadableOffset(in: offset..<(offset + count)) else { return }
+        throw StorageCall.failure(.read, path, EIO, at: UInt64(page))
     }
 
     func syncMapping(offset: Int, count: Int) throws(StoreError) {

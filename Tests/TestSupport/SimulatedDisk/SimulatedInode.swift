@@ -15,6 +15,8 @@ final class SimulatedInode: @unchecked Sendable {
     /// The durable bytes; the count is the durable size.
     private var durable: [UInt8]
     private var mappingCount = 0
+    /// Pages that the disk cannot read.
+    private var spoiledPages: Set<Int> = []
 
     /// A file whose bytes are both live and durable.
     init(_ bytes: [UInt8] = []) {
@@ -60,6 +62,25 @@ final class SimulatedInode: @unchecked Sendable {
         mappingCount -= count
     }
 
+    // MARK: Bad sectors
+
+    /// Makes the pages of a range unreadable. Whoever looks at them in a mapping all the same meets
+    /// garbage where a process would meet a signal.
+    func spoil(_ range: Range<Int>) {
+        for page in (range.lowerBound / Self.pageBytes)..<pageCount(of: range.upperBound)
+        where spoiledPages.insert(page).inserted {
+            let start = page * Self.pageBytes
+            for index in start..<min(start + Self.pageBytes, size) { unsafe memory[index] ^= 0xA5 }
+        }
+    }
+
+    /// Where the first page begins that keeps a range from being read; nil if it can be read.
+    func unreadableOffset(in range: Range<Int>) -> Int? {
+        guard !spoiledPages.isEmpty, !range.isEmpty else { return nil }
+        let pages = (range.lowerBound / Self.pageBytes)..<pageCount(of: range.upperBound)
+        return pages.first(where: spoiledPages.contains).map { $0 * Self.pageBytes }
+    }
+
     // MARK: Durability
 
     func sync() {
@@ -80,6 +101,14 @@ final class SimulatedInode: @unchecked Sendable {
 
     /// What is left of the file if the power fails now.
     func afterPowerLoss(
+        _ survival: Survival, using random: inout SeededGenerator
+    ) -> SimulatedInode {
+        let left = survivor(survival, using: &random)
+        left.spoiledPages = spoiledPages
+        return left
+    }
+
+    private func survivor(
         _ survival: Survival, using random: inout SeededGenerator
     ) -> SimulatedInode {
         switch survival {

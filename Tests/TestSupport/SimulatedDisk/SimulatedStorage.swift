@@ -15,8 +15,9 @@ package import Tidemark
 /// - a creation, rename or removal is durable after `syncDirectory` of its directory;
 /// - anything may become durable earlier than asked (see ``writebackOneIn``).
 ///
-/// It also fails calls on request (``faults``), knows a capacity, keeps a trace, and has a clock
-/// and randomness that a test sets. Several threads may use it; each call is atomic.
+/// It also fails calls on request (``faults``), has bad sectors (``spoil(_:of:)``), knows a
+/// capacity, keeps a trace, and has a clock and randomness that a test sets. Several threads may
+/// use it; each call is atomic.
 package final class SimulatedStorage: Storage {
     struct State {
         var image = DiskImage()
@@ -141,6 +142,12 @@ package final class SimulatedStorage: Storage {
     /// Changes a file behind the store's back, durably.
     package func setContents(of path: String, to bytes: [UInt8]) {
         state.withLock { $0.image.setContents(of: path, to: bytes) }
+    }
+
+    /// From now on the disk cannot read the pages of 4 KiB in which these bytes of a file lie: an
+    /// error for whoever asks for any of them, and garbage for whoever does not ask.
+    package func spoil(_ range: Range<Int>, of path: String) {
+        state.withLock { $0.image.files[path]?.spoil(range) }
     }
 
     // MARK: The store's side

@@ -27,7 +27,9 @@ package struct StorageCall: Hashable, Sendable, CustomStringConvertible {
         "#\(number) \(kind.rawValue) \(path) at \(offset), \(count) bytes"
     }
 
-    static func failure(_ kind: Kind, _ path: String, _ number: Int32) -> StoreError {
+    static func failure(
+        _ kind: Kind, _ path: String, _ number: Int32, at offset: UInt64? = nil
+    ) -> StoreError {
         let code: StoreError.Code =
             switch number {
             case ENOSPC: .diskFull
@@ -36,7 +38,7 @@ package struct StorageCall: Hashable, Sendable, CustomStringConvertible {
             }
         return StoreError(
             code, "simulated failure of \(kind.rawValue), errno \(number)",
-            location: StoreError.Location(path: path), systemError: number)
+            location: StoreError.Location(path: path, offset: offset), systemError: number)
     }
 }
 

@@ -126,6 +126,38 @@ struct SimulatedStorageTests {
         #expect(storage.contents(of: "/file") == [5, 2])
     }
 
+    @Test("Pages that cannot be read fail each read of them, and no other")
+    func badSectors() throws {
+        let file = try create("/file", [UInt8](repeating: 7, count: 10_000))
+        let map = unsafe try file.mapForReading()
+        storage.spoil(4_100..<4_101, of: "/file")
+        for (offset, count, isReadable) in [
+            (0, 4_096, true), (0, 4_097, false), (4_095, 1, true), (8_191, 1, false),
+            (8_192, 1_808, true), (5_000, 100, false), (5_000, 0, true), (0, 10_000, false),
+        ] {
+            if isReadable {
+                try file.populate(offset: offset, count: count)
+                let bytes = unsafe map[offset..<(offset + count)]
+                #expect(unsafe bytes.allSatisfy { $0 == 7 })
+            } else {
+                let error = expectError(.inputOutput) {
+                    try file.populate(offset: offset, count: count)
+                }
+                #expect(error?.location == StoreError.Location(path: "/file", offset: 4_096))
+                expectError(.inputOutput) {
+                    let memory = UnsafeMutableRawBufferPointer.allocate(
+                        byteCount: count, alignment: 8)
+                    defer { unsafe memory.deallocate() }
+                    try unsafe file.read(into: memory, at: UInt64(offset))
+                }
+            }
+        }
+        #expect(unsafe map[4_096..<8_192].allSatisfy { $0 != 7 })
+        #expect(throws: StoreError.self) {
+            try after(.everything).openFile("/file", .read).populate(offset: 8_000, count: 1)
+        }
+    }
+
     @Test("A full disk refuses what would need more room, and nothing else")
     func capacity() throws {
         storage.capacityBytes = 100
