@@ -46,9 +46,10 @@ struct CompactCommand: StoreCommand {
 
     /// The active segment takes its space on disk in advance, so both figures count.
     private func summary(_ usage: StoreUsage) -> String {
-        let stored = usage.segments.reduce(0) { $0 + $1.storedBytes }
+        let inSegments = usage.segments.reduce(0) { $0 + $1.storedBytes }
+        let stored = usage.valueFiles.reduce(inSegments) { $0 + $1.usedBytes }
         return "\(Quantities.grouped(stored)) bytes in "
-            + Quantities.counted(usage.segments.count, "segment")
+            + Quantities.files(usage.segments.count, usage.valueFiles.count)
             + ", \(Quantities.grouped(usage.fileBytes)) bytes on disk"
     }
 

@@ -6,8 +6,10 @@ struct StatsCommand: StoreCommand {
         commandName: "stats",
         abstract: "Show what a store holds, and how it lies on disk.",
         discussion: """
-            With --json the first line tells of the store, then one line of each dataset and one \
-            of each segment; the member "kind" tells which.
+            With --json the first line tells of the store, then one line of each dataset, one \
+            of each segment and one of each value file; the member "kind" tells which. USED of a \
+            value file ("usedBytes") are the bytes of the values that some version of a record \
+            has; the others come back with compaction once they are more than a half.
             """)
 
     @OptionGroup var target: StoreArgument
@@ -31,7 +33,7 @@ struct StatsCommand: StoreCommand {
         try output.writeLine("format   \(statistics.formatVersion)")
         try output.writeLine(
             "on disk  \(Quantities.bytes(statistics.fileBytes)) in "
-                + Quantities.counted(statistics.segments.count, "segment"))
+                + Quantities.files(statistics.segments.count, statistics.valueFiles.count))
         if !statistics.datasets.isEmpty {
             try output.writeLine()
             let table = DatasetTable(output)
@@ -40,7 +42,12 @@ struct StatsCommand: StoreCommand {
             }
             try table.finish()
         }
-        guard !statistics.segments.isEmpty else { return }
+        try write(statistics.segments, output)
+        try write(statistics.valueFiles, output)
+    }
+
+    private func write(_ segments: [StoreStatistics.Segment], _ output: OutputStream) throws {
+        guard !segments.isEmpty else { return }
         try output.writeLine()
         let table = TableWriter(
             [
@@ -52,7 +59,7 @@ struct StatsCommand: StoreCommand {
                 Column("RAW", .right),
                 Column("STORED", .right),
             ], output: output)
-        for segment in statistics.segments {
+        for segment in segments {
             try table.add([
                 TerminalText.escaped(segment.file),
                 segment.isSealed ? "sealed" : "active",
@@ -66,6 +73,27 @@ struct StatsCommand: StoreCommand {
         try table.finish()
     }
 
+    private func write(_ valueFiles: [StoreUsage.ValueFile], _ output: OutputStream) throws {
+        guard !valueFiles.isEmpty else { return }
+        try output.writeLine()
+        let table = TableWriter(
+            [
+                Column("VALUE FILE", flexibleDownTo: 12),
+                Column("FILE", .right),
+                Column("VALUES", .right),
+                Column("USED", .right),
+            ], output: output)
+        for file in valueFiles {
+            try table.add([
+                TerminalText.escaped(file.file),
+                Quantities.bytes(file.fileBytes),
+                Quantities.grouped(file.valueCount),
+                Quantities.bytes(file.usedBytes),
+            ])
+        }
+        try table.finish()
+    }
+
     private func writeJSON(_ statistics: StoreStatistics, _ output: OutputStream) throws {
         var line = JSONLine()
         line.add("kind", "store")
@@ -74,6 +102,7 @@ struct StatsCommand: StoreCommand {
         line.add("fileBytes", statistics.fileBytes)
         line.add("datasets", statistics.datasets.count)
         line.add("segments", statistics.segments.count)
+        line.add("valueFiles", statistics.valueFiles.count)
         try output.write(line.line)
         for dataset in statistics.datasets {
             var line = JSONLine(dataset)
@@ -90,6 +119,15 @@ struct StatsCommand: StoreCommand {
             line.add("rawBytes", segment.rawBytes)
             line.add("storedBytes", segment.storedBytes)
             line.add("kind", "segment")
+            try output.write(line.line)
+        }
+        for file in statistics.valueFiles {
+            var line = JSONLine()
+            line.add("valueFile", file.file)
+            line.add("fileBytes", file.fileBytes)
+            line.add("values", file.valueCount)
+            line.add("usedBytes", file.usedBytes)
+            line.add("kind", "valueFile")
             try output.write(line.line)
         }
     }

@@ -17,6 +17,13 @@ enum Quantities {
         "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
     }
 
+    /// `1 segment`, `2 segments and 1 value file`
+    static func files(_ segmentCount: Int, _ valueFileCount: Int) -> String {
+        let segments = counted(segmentCount, "segment")
+        return valueFileCount == 0
+            ? segments : "\(segments) and \(counted(valueFileCount, "value file"))"
+    }
+
     /// `512 B`, `1.5 KiB`, `32.0 MiB`
     static func bytes(_ number: some BinaryInteger) -> String {
         guard number >= 1_024 else { return "\(number) B" }
