@@ -28,14 +28,19 @@ package enum LZ4Block {
         return count > 0 ? Int(count) : nil
     }
 
+    /// Whether LZ4, which counts in 32 bits, can be asked to decompress that.
+    private static func isCountable(
+        _ bytes: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        bytes.count <= LZ4_MAX_INPUT_SIZE && target.count <= LZ4_MAX_INPUT_SIZE
+    }
+
     /// Decompresses the beginning of a block, as many bytes as the target has. False if that is
     /// not to be had. Never writes outside the target, whatever the bytes.
     static func decompressBeginning(
         _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        guard bytes.count <= LZ4_MAX_INPUT_SIZE, target.count <= LZ4_MAX_INPUT_SIZE else {
-            return false
-        }
+        guard unsafe isCountable(bytes, target) else { return false }
         let count = unsafe LZ4_decompress_safe_partial(
             bytes.assumingMemoryBound(to: CChar.self).baseAddress,
             target.assumingMemoryBound(to: CChar.self).baseAddress,
@@ -48,9 +53,7 @@ package enum LZ4Block {
     package static func decompress(
         _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        guard bytes.count <= LZ4_MAX_INPUT_SIZE, target.count <= LZ4_MAX_INPUT_SIZE else {
-            return false
-        }
+        guard unsafe isCountable(bytes, target) else { return false }
         let count = unsafe LZ4_decompress_safe(
             bytes.assumingMemoryBound(to: CChar.self).baseAddress,
             target.assumingMemoryBound(to: CChar.self).baseAddress,
