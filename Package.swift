@@ -120,7 +120,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Tidemark", "TidemarkSync"],
             path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
-            name: "CrashWriter", dependencies: ["Tidemark"],
+            name: "CrashWriter", dependencies: ["Tidemark", "TestSupport"],
             path: "Tests/CrashWriter", swiftSettings: settings),
         .executableTarget(
             name: "Soak", dependencies: ["Tidemark", "TestSupport"],

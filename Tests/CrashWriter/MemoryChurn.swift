@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Tidemark
 
 /// Everything that a store does with memory, at once, and how much of it that took at most: the
@@ -31,45 +32,31 @@ final class MemoryChurn: Sendable {
     }
 
     private func work() throws {
-        let threads = [
-            start { try self.read() }, start { try self.compactAndCount() },
-            start { try self.openDatasets() },
-        ]
+        let threads = ThreadGroup()
+        repeatWhileWriting(on: threads) { try self.read() }
+        repeatWhileWriting(on: threads) { try self.compactAndCount() }
+        repeatWhileWriting(on: threads) { try self.openDatasets() }
         do {
             try write()
         } catch {
             failure.withLock { $0 = error }
         }
         isWriting.store(false, ordering: .releasing)
-        for thread in threads { pthread_join(thread, nil) }
+        threads.join()
         if let failed = failure.withLock({ $0 }) { throw failed }
         try store.compact()
     }
 
-    private func start(_ body: @escaping @Sendable () throws -> Void) -> pthread_t {
-        final class Body {
-            let run: () -> Void
-            init(_ run: @escaping () -> Void) { self.run = run }
+    private func repeatWhileWriting(
+        on threads: ThreadGroup, _ body: @escaping @Sendable () throws -> Void
+    ) {
+        threads.start { [self] in
+            do {
+                while isWriting.load(ordering: .acquiring) { try body() }
+            } catch {
+                failure.withLock { $0 = error }
+            }
         }
-        let box = unsafe Unmanaged.passRetained(
-            Body { [self] in
-                do {
-                    while isWriting.load(ordering: .acquiring) { try body() }
-                } catch {
-                    failure.withLock { $0 = error }
-                }
-            })
-        var thread = pthread_t()
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { argument in
-                if let argument = unsafe argument {
-                    unsafe Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
-                }
-                return nil
-            }, box.toOpaque())
-        precondition(result == 0, "a thread could not be started")
-        return thread
     }
 
     private static func key(_ number: UInt64) -> [UInt8] {
@@ -139,21 +126,10 @@ final class MemoryChurn: Sendable {
 final class MemorySampler: Sendable {
     private let peak = Atomic<UInt64>(0)
     private let isStopped = Atomic<Bool>(false)
-    private let thread = Mutex<pthread_t?>(nil)
+    private let thread = ThreadGroup()
 
     init() {
-        let retained = unsafe Unmanaged.passRetained(self)
-        var started = pthread_t()
-        let result = unsafe pthread_create(
-            &started, nil,
-            { argument in
-                if let argument = unsafe argument {
-                    unsafe Unmanaged<MemorySampler>.fromOpaque(argument).takeRetainedValue().run()
-                }
-                return nil
-            }, retained.toOpaque())
-        precondition(result == 0, "a thread could not be started")
-        thread.withLock { $0 = started }
+        thread.start { [self] in run() }
     }
 
     private func run() {
@@ -167,7 +143,7 @@ final class MemorySampler: Sendable {
     /// The peak, in kilobytes.
     func stop() -> UInt64 {
         isStopped.store(true, ordering: .releasing)
-        if let thread = thread.withLock({ $0 }) { pthread_join(thread, nil) }
+        thread.join()
         return max(peak.load(ordering: .relaxed), Self.anonymousKilobytes())
     }
 
