@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -103,38 +102,22 @@ struct RepairedLogTests {
         }
     }
 
-    /// The process ends while its first log is being sealed.
     @Test("A log that ended is read on behind a hole, though it has no mark")
     func endedLog() throws {
-        let storage = SimulatedStorage(seed: Seed(4))
-        let store = try openSimulated(storage, Self.options)
-        let dataset = try store.dataset("main")
-        for index in 0..<20 { try dataset.put("\(index)", for: "\(10 + index)") }
-        let captured = Mutex<SimulatedStorage?>(nil)
-        storage.observe { [unowned storage] call in
-            guard call.kind == .openFile, call.path.hasSuffix(".seg") else { return }
-            var random = SeededGenerator(Seed(5))
-            let disk = storage.afterProcessEnd(using: &random)
-            captured.withLock { if $0 == nil { $0 = disk } }
-        }
-        try store.compact()
-        storage.observe(nil)
-        try store.close()
-        let disk = try #require(captured.withLock { $0 })
-        // A backup notes that its logs are durable.
-        try Store.restore(from: simulatedPath, to: "/whole", linksFiles: false, storage: disk)
-        let logs = try disk.listDirectory("/whole").filter { $0.hasSuffix(".log") }.sorted()
-        try #require(logs.count == 2)
-        var log = try #require(disk.contents(of: "/whole/\(logs[0])"))
+        let store = try StoppedWhileSealing(recordCount: 20)
+        let disk = store.disk
+        var log = try #require(disk.contents(of: store.logs[0]))
         let hole = blocks(of: log)[8]
         log[hole.lowerBound + 25] ^= 1
-        disk.setContents(of: "/whole/\(logs[0])", to: log)
-        expectError(.corruption) { try StoreContents.read(at: "/whole", storage: disk) }
-        let report = try Store.repair(at: "/whole", to: "/repaired", storage: disk)
+        disk.setContents(of: store.logs[0], to: log)
+        expectError(.corruption) {
+            try StoreContents.read(at: store.restoredPath, storage: disk)
+        }
+        let report = try Store.repair(at: store.restoredPath, to: "/repaired", storage: disk)
         #expect(report.losses.map(\.offset) == [UInt64(hole.lowerBound)])
         let repaired = try StoreContents.read(at: "/repaired", storage: disk)
         let keys = repaired.datasets["main"]?.records.compactMap(\.keyText)
-        #expect(keys == (0..<20).filter { $0 != 7 }.map { "\(10 + $0)" })
+        #expect(keys == (0..<20).filter { $0 != 7 }.map { "\(100 + $0)" })
         // Reading on what the second log has: the store's former name was renewed in it.
         let opened = try Store.open(at: "/repaired", options: Self.options, storage: disk)
         #expect(opened.formerReplicaIDs.count == 2)

@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -63,42 +62,24 @@ struct RestoreTests {
         #expect(try StoreContents.read(at: empty) == StoreContents(fixture.store))
     }
 
-    /// The process ends while its first log is being sealed: the store is two logs, of which the
-    /// first has ended.
     @Test("A store of several logs is restored whole, and damage to any of them is noticed")
     func severalLogs() throws {
-        let storage = SimulatedStorage(seed: Seed(4))
-        let options = StoreOptions(durability: .process, segmentBytes: 1 << 20)
-        let store = try openSimulated(storage, options)
-        let dataset = try store.dataset("main")
-        for index in 0..<40 { try dataset.put("\(index)", for: "\(index)") }
-        let contents = try StoreContents(store)
-        let captured = Mutex<SimulatedStorage?>(nil)
-        storage.observe { [unowned storage] call in
-            guard call.kind == .openFile, call.path.hasSuffix(".seg") else { return }
-            var random = SeededGenerator(Seed(5))
-            let disk = storage.afterProcessEnd(using: &random)
-            captured.withLock { if $0 == nil { $0 = disk } }
+        let store = try StoppedWhileSealing(recordCount: 40)
+        let disk = store.disk
+        func read() throws -> StoreContents {
+            try StoreContents.read(at: store.restoredPath, storage: disk)
         }
-        try store.compact()
-        storage.observe(nil)
-        try store.close()
-        let disk = try #require(captured.withLock { $0 })
-        try Store.restore(from: simulatedPath, to: "/restored", linksFiles: false, storage: disk)
-        let logs = try disk.listDirectory("/restored").filter { $0.hasSuffix(".log") }.sorted()
-        try #require(logs.count == 2)
-        #expect(try StoreContents.read(at: "/restored", storage: disk) == contents)
-        for name in logs {
-            let path = "/restored/\(name)"
+        #expect(try read() == store.contents)
+        for path in store.logs {
             let whole = try #require(disk.contents(of: path))
             let used = 1 + (whole.lastIndex { $0 != 0 } ?? 0)
-            for offset in stride(from: 0, to: used, by: name == logs[0] ? 7 : 1) {
+            for offset in stride(from: 0, to: used, by: path == store.logs[0] ? 7 : 1) {
                 var damaged = whole
                 damaged[offset] ^= 1
                 disk.setContents(of: path, to: damaged)
                 do {
-                    _ = try StoreContents.read(at: "/restored", storage: disk)
-                    Issue.record("damage to byte \(offset) of \(name) went unnoticed")
+                    _ = try read()
+                    Issue.record("damage to byte \(offset) of \(path) went unnoticed")
                     break
                 } catch {}
             }
