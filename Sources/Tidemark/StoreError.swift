@@ -64,6 +64,9 @@ public struct StoreError: Error, Hashable, Sendable {
     public let location: Location?
     /// The `errno` behind the failure, if there is one.
     public let systemError: Int32?
+    /// Whether the disk could not read what lies there: nothing that was written is in doubt, as
+    /// it is after a failed write or sync.
+    package private(set) var isOfReading = false
 
     public init(
         _ code: Code, _ message: String, location: Location? = nil, systemError: Int32? = nil
@@ -72,6 +75,13 @@ public struct StoreError: Error, Hashable, Sendable {
         self.message = message
         self.location = location
         self.systemError = systemError
+    }
+
+    /// The same, as the failure of a read.
+    package func ofReading() -> StoreError {
+        var error = self
+        error.isOfReading = true
+        return error
     }
 }
 

@@ -9,7 +9,7 @@ public enum StoreEvent: Hashable, Sendable {
     case mergeStarted(MergeStart)
     case mergeEnded(Merge)
     /// A merge was given up: with `closed` since the store is being closed, with `corruption` since
-    /// a segment is damaged, which then rests until the store is opened again, or with what stops
+    /// a segment is damaged, with `inputOutput` since the disk cannot read it, or with what stops
     /// the writer. The segments that were to be merged are as they were.
     case mergeFailed(StoreError)
     /// Records that had expired were deleted, or looked for.

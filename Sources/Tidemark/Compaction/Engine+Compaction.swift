@@ -24,10 +24,10 @@ extension Engine {
             isCompacting = false
             switch result {
             case .success(let hasCompacted): if hasCompacted { isCompactionWanted = true }
-            // A damaged segment cannot be merged. It stays as it is, is reported by whoever
-            // reads it, and compaction rests until the store is opened again.
-            case .failure(let error) where error.code == .corruption: isCompactionWanted = false
-            case .failure(let error): if error.code != .closed { stopWriting(error) }
+            // A segment that is damaged, or that the disk cannot read, cannot be merged. It stays
+            // as it is, is reported by whoever reads it, and compaction rests.
+            case .failure(let error) where !error.isFinal: isCompactionWanted = false
+            case .failure(let error): stopWriting(error)
             }
             monitor.broadcast()
         }
@@ -116,16 +116,14 @@ extension Engine {
         }
     }
 
-    /// A failed write or sync is final; damage is not, nor is that the store was closed.
+    /// A failed write or sync is final.
     func stoppingOnFailure<Result>(
         _ body: () throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         do {
             return try body()
         } catch {
-            if error.code != .corruption, error.code != .closed {
-                monitor.withLock { stopWriting(error) }
-            }
+            if error.isFinal { monitor.withLock { stopWriting(error) } }
             throw error
         }
     }
@@ -256,6 +254,12 @@ extension Engine {
         for segment in removed { try storage.remove(segment.path) }
         try removeValueFiles(of: removed)
     }
+}
+
+extension StoreError {
+    /// Whether a merge that fails with it stops the writer: not for damage, nor for what the disk
+    /// cannot read, nor because the store was closed.
+    fileprivate var isFinal: Bool { code != .corruption && code != .closed && !isOfReading }
 }
 
 /// What takes the place of a run.

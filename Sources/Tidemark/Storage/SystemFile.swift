@@ -54,7 +54,9 @@ final class SystemFile: StorageFile, @unchecked Sendable {
                     "the file ends \(buffer.count - done) bytes too early; restore it or repair",
                     location: StoreError.Location(path: path, offset: offset + UInt64(done)))
             } else if errno != EINTR {
-                throw .system("cannot read", path: path, offset: offset + UInt64(done))
+                throw StoreError.system(
+                    "cannot read", path: path, offset: offset + UInt64(done)
+                ).ofReading()
             }
         }
     }
@@ -120,7 +122,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
             unsafe madvise(region.baseAddress! + start, end - start, Self.populateForReading) != 0
         else { return }
         guard errno == EINVAL else {
-            throw .system("cannot read", path: path, offset: UInt64(start))
+            throw StoreError.system("cannot read", path: path, offset: UInt64(start)).ofReading()
         }
         // A kernel older than 5.14: reading the same pages says the same.
         let scratch = UnsafeMutableRawBufferPointer.allocate(

@@ -36,9 +36,10 @@ package struct StorageCall: Hashable, Sendable, CustomStringConvertible {
             case ENOENT, ENOTDIR: .notAStore
             default: .inputOutput
             }
-        return StoreError(
+        let error = StoreError(
             code, "simulated failure of \(kind.rawValue), errno \(number)",
             location: StoreError.Location(path: path, offset: offset), systemError: number)
+        return kind == .read ? error.ofReading() : error
     }
 }
 
