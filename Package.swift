@@ -67,7 +67,10 @@ let package = Package(
         .systemLibrary(
             name: "CXXHash", pkgConfig: "libxxhash",
             providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
-        .target(name: "Tidemark", dependencies: ["CLZ4", "CXXHash"], swiftSettings: settings),
+        .systemLibrary(name: "CTidemark"),
+        .target(
+            name: "Tidemark", dependencies: ["CLZ4", "CTidemark", "CXXHash"],
+            swiftSettings: settings),
         .target(name: "TidemarkSync", dependencies: ["Tidemark"], swiftSettings: settings),
         .target(
             name: "TidemarkObservability",

@@ -1,7 +1,10 @@
 /// The file of a segment that is being written: from front to back, in large pieces.
 final class SegmentOutput {
     private static let bufferBytes = 256 << 10
-    private static let syncBytes: UInt64 = 8 << 20
+    /// The disk is given pieces of this size.
+    private static let writeBackBytes: UInt64 = 1 << 20
+    /// The disk may be behind by so much.
+    private static let unsyncedBytesMax: UInt64 = 8 << 20
 
     private let file: any StorageFile
     private let segment: UInt64
@@ -9,7 +12,9 @@ final class SegmentOutput {
     // One thread writes a segment.
     @exclusivity(unchecked) private var buffer: [UInt8] = []
     private var written: UInt64 = 0
-    private var synced: UInt64 = 0
+    /// So far the disk has it, or has been told to take it at the least.
+    private var begun: UInt64 = 0
+    private var taken: UInt64 = 0
     /// Where a block is compressed before it is known whether that saves anything.
     @exclusivity(unchecked) private var packed: [UInt8] = []
 
@@ -37,6 +42,7 @@ final class SegmentOutput {
         try flush()
         try unsafe file.write(bytes, at: written)
         written += UInt64(bytes.count)
+        try writeBack()
     }
 
     func align(to alignment: Int) throws(StoreError) {
@@ -95,11 +101,24 @@ final class SegmentOutput {
         }
         unsafe written += UInt64(buffer.count)
         unsafe buffer.removeAll(keepingCapacity: true)
-        // In steps, so that neither closing nor somebody else's commit waits until the disk has
-        // taken a whole segment: file systems write the data of many files out together.
-        if written - synced >= Self.syncBytes {
+        try writeBack()
+    }
+
+    /// Has the disk begin with what was written, and waits for what it was given long ago. So it
+    /// works beside whoever makes the segment, and neither closing nor somebody else's commit waits
+    /// until it has taken a whole one: file systems write the data of many files out together.
+    private func writeBack() throws(StoreError) {
+        guard written - begun >= Self.writeBackBytes else { return }
+        let isBegun = file.writeBack(begun..<written, isWaiting: false)
+        begun = written
+        guard written - taken >= Self.unsyncedBytesMax else { return }
+        if isBegun {
+            let end = written - Self.unsyncedBytesMax / 2
+            _ = file.writeBack(taken..<end, isWaiting: true)
+            taken = end
+        } else {
             try file.sync()
-            synced = written
+            taken = written
         }
     }
 

@@ -66,6 +66,11 @@ package protocol StorageFile: AnyObject, Sendable {
     /// Data and size are durable when it returns.
     func sync() throws(StoreError)
 
+    /// Has the disk take what was written, beginning now or, for what is waited for, ended now.
+    /// This makes a later `sync` short and promises nothing: not even that an error is told, which
+    /// only `sync` does. False if nothing can be begun ahead of `sync`.
+    func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool
+
     func truncate(to size: UInt64) throws(StoreError)
 
     /// Maps the file shared and writable up to a size, and reserves the first part of that. Only
@@ -95,4 +100,7 @@ package protocol StorageFile: AnyObject, Sendable {
 extension StorageFile {
     /// Nothing to give back.
     package func releaseDescriptor() throws(StoreError) {}
+
+    /// Everything is left to `sync`.
+    package func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool { false }
 }

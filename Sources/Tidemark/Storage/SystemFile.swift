@@ -1,3 +1,4 @@
+internal import CTidemark
 internal import Glibc
 
 /// A file of the operating system, by descriptor.
@@ -81,6 +82,13 @@ final class SystemFile: StorageFile, @unchecked Sendable {
 
     func sync() throws(StoreError) {
         guard fdatasync(descriptor) == 0 else { throw .system("cannot sync", path: path) }
+    }
+
+    func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool {
+        // Waiting: for what is on its way already, then for what is begun now.
+        let flags: UInt32 = isWaiting ? 1 | 2 | 4 : 2
+        return sync_file_range(
+            descriptor, off_t(range.lowerBound), off_t(range.count), flags) == 0
     }
 
     func truncate(to size: UInt64) throws(StoreError) {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <sys/types.h>
+
+// What Swift cannot say, and what its view of the C library leaves out.
+
+// Has the processor fetch the cache line at an address, which may be any, while it goes on.
+static inline void tidemark_prefetch(const void *address) { __builtin_prefetch(address); }
+
+// Linux's, declared by the C library only for those who ask for all extensions.
+int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
