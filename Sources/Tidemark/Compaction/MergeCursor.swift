@@ -1,16 +1,17 @@
 /// Walks over the entries of several sources as if they were one, in one direction.
 ///
-/// A linear look at the heads: there are few sources, and a heap costs more than it saves. Mostly
-/// not even that: as long as the source that was stepped stays in front of the one that came
-/// second, no other is looked at.
+/// The sources stand in the order of their heads. As long as the one that was stepped stays in
+/// front of the one that comes second, no other is looked at; else a binary search finds its new
+/// place, which takes log(n) comparisons as the tree of a tournament would; there are few sources.
 struct MergeCursor {
     private var memtables: [MemtableCursor]
     private var runs: [RunCursor]
     private let order: ScanOrder
     private let count: Int
     private var current = -1
-    /// The source that comes next after the current one; -1 if there is none.
-    private var second = -1
+    /// The sources after the current one that are not at their ends, in the order of their heads
+    /// from the last to the first: so the one that comes next is taken off the end.
+    private var others: [Int] = []
     /// nil at the end. Valid until the cursor moves.
     private(set) var entry: Entry?
 
@@ -73,11 +74,7 @@ struct MergeCursor {
     @inline(__always)
     mutating func advancePastKey() throws(StoreError) {
         guard let passed = entry else { return }
-        if second >= 0, let other = head(second), other.dataset == passed.dataset,
-            other.key.equals(passed.key)
-        {
-            try stepOthers(past: passed)
-        }
+        let hasOthers = try stepOthers(past: passed)
         if current >= memtables.count {
             let index = current - memtables.count
             // In a segment an entry says itself that it has the key of the one before.
@@ -85,29 +82,32 @@ struct MergeCursor {
                 try runs[index].stepForward()
             } while runs[index].entry?.isSuperseded ?? false
         } else {
-            try stepMemtable(past: passed)
+            stepMemtable(past: passed)
         }
-        settle()
+        if hasOthers { choose() } else { settle() }
     }
 
-    private mutating func stepMemtable(past passed: Entry) throws(StoreError) {
+    private mutating func stepMemtable(past passed: Entry) {
         // Its key lies in the log and stays there.
         repeat {
             memtables[current].stepForward()
-        } while memtables[current].entry.map {
-            $0.dataset == passed.dataset && $0.key.equals(passed.key)
-        } ?? false
+        } while memtables[current].entry.map { isSameKey($0, passed) } ?? false
     }
 
-    private mutating func stepOthers(past passed: Entry) throws(StoreError) {
-        for index in 0..<count where index != current {
-            while let other = head(index), other.dataset == passed.dataset,
-                other.key.equals(passed.key)
-            {
-                try step(index)
-            }
+    /// Returns whether there were any at that key.
+    @inline(__always)
+    private mutating func stepOthers(past passed: Entry) throws(StoreError) -> Bool {
+        guard let next = others.last, let entry = head(next), isSameKey(entry, passed)
+        else { return false }
+        for index in others {
+            while let other = head(index), isSameKey(other, passed) { try step(index) }
         }
-        second = -2
+        return true
+    }
+
+    @inline(__always)
+    private func isSameKey(_ entry: Entry, _ other: Entry) -> Bool {
+        entry.dataset == other.dataset && entry.key.equals(other.key)
     }
 
     @inline(__always)
@@ -125,18 +125,37 @@ struct MergeCursor {
     /// After the current source was stepped.
     @inline(__always)
     private mutating func settle() {
-        if second == -1 {
-            entry = head(current)
+        entry = head(current)
+        guard let next = others.last else {
             if entry == nil { current = -1 }
             return
         }
-        if second >= 0, let stepped = head(current), let other = head(second),
-            comesFirst(stepped, other)
-        {
-            entry = stepped
-            return
+        if let stepped = entry, let other = head(next), comesFirst(stepped, other) { return }
+        changePlaces()
+    }
+
+    /// The one that comes second becomes the current source, and that takes its place among the
+    /// others.
+    private mutating func changePlaces() {
+        let stepped = current
+        current = others.removeLast()
+        if let entry { others.insert(stepped, at: place(of: entry)) }
+        entry = head(current)
+    }
+
+    /// Where among the others a source with that head belongs.
+    private func place(of entry: Entry) -> Int {
+        var low = 0
+        var high = others.count
+        while low < high {
+            let middle = (low + high) / 2
+            if let other = head(others[middle]), comesFirst(entry, other) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
-        choose()
+        return low
     }
 
     @inline(__always)
@@ -146,23 +165,11 @@ struct MergeCursor {
     }
 
     private mutating func choose() {
-        current = -1
-        second = -1
-        var first: Entry?
-        var next: Entry?
+        others.removeAll(keepingCapacity: true)
         for index in 0..<count {
-            guard let candidate = head(index) else { continue }
-            if let best = first, !comesFirst(candidate, best) {
-                if let known = next, !comesFirst(candidate, known) { continue }
-                next = candidate
-                second = index
-            } else {
-                next = first
-                second = current
-                first = candidate
-                current = index
-            }
+            if let entry = head(index) { others.insert(index, at: place(of: entry)) }
         }
-        entry = first
+        current = others.popLast() ?? -1
+        entry = current < 0 ? nil : head(current)
     }
 }

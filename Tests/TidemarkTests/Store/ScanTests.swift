@@ -75,6 +75,42 @@ struct ScanTests {
         }
     }
 
+    /// Ten runs that overlap, with up to ten versions of a key: the heads of all take turns.
+    @Test("Over many runs that hold the same keys, both ways")
+    func manyRuns() throws {
+        withSeed { seed in
+            var generator = SeededGenerator(seed)
+            var options = quickOptions()
+            options.segmentBytes = 1 << 20
+            options.compactsAutomatically = false
+            let fixture = try StoreFixture(options)
+            var expected: [[UInt8]: UInt8] = [:]
+            for run in 0..<10 {
+                for _ in 0..<400 {
+                    let key = Array("key \(100 + generator.below(500))".utf8)
+                    if generator.oneIn(5) {
+                        try fixture.dataset.delete(key)
+                        expected[key] = nil
+                    } else {
+                        let value = UInt8(generator.below(250))
+                        try fixture.dataset.put(Array(repeating: value, count: 3_000), for: key)
+                        expected[key] = value
+                    }
+                }
+                try fixture.store.waitForBackgroundWork()
+                try #require(fixture.store.counters().runCount >= run)
+            }
+            let keys = expected.keys.sorted(by: Bytes.precedes)
+            let forward = try fixture.dataset.records().collect()
+            #expect(forward.map(\.key) == keys)
+            #expect(forward.allSatisfy { $0.value?.first == expected[$0.key] })
+            let backward = try fixture.dataset.records(order: .backward).collect()
+            #expect(backward == forward.reversed())
+            try fixture.store.compact()
+            #expect(try fixture.dataset.records().collect() == forward)
+        }
+    }
+
     @Test("A scan stays at the moment of the call", arguments: [ScanOrder.forward, .backward])
     func stillness(order: ScanOrder) throws {
         let fixture = try StoreFixture()
