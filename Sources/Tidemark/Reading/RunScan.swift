@@ -50,6 +50,7 @@ struct RunScan {
         segment = try run.index(of: position)
         try enterSegment()
         block = parts.directory.block(of: position)
+        parts.prefetch(block)
         guard try loadBlock(), let view else { return }
         slot = view.lowerBound(position)
     }
@@ -80,6 +81,8 @@ struct RunScan {
     private mutating func loadBlock() throws(StoreError) -> Bool {
         guard block <= lastBlock, block < parts.directory.blockCount else { return false }
         let loaded = try parts.view(of: block, in: buffer)
+        loaded.prefetchEntries()
+        parts.prefetch(block + 1)
         view = loaded
         slot = 0
         slotEnd =

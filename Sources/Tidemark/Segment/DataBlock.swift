@@ -1,3 +1,5 @@
+internal import CTidemark
+
 /// A block of kind `data`: entries in their order, and where each begins, so that a binary search
 /// needs no decoding on the way.
 ///
@@ -69,6 +71,19 @@ struct DataBlockView {
         unsafe Int(
             UInt16(littleEndian: (entriesEnd + 2 * slot).loadUnaligned(as: UInt16.self)))
     }
+
+    /// Has the processor fetch where each entry begins, for a walk: between large values it would
+    /// wait for one after the other. Small ones come fast enough by themselves.
+    func prefetchEntries() {
+        guard count <= Self.fetchedCountMax else { return }
+        for slot in 0..<count {
+            let offset = offset(of: slot)
+            // What is no address of ours does no harm.
+            unsafe tidemark_prefetch(base + offset)
+        }
+    }
+
+    private static let fetchedCountMax = 8
 
     /// O(1). nil if the block has changed since it was checked.
     @inline(__always)

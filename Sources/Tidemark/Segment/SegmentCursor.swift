@@ -24,15 +24,19 @@ final class BlockBuffer {
 extension SegmentParts {
     /// A block's entries: in the mapping, or decompressed into a buffer and good until that is used
     /// again.
-    func view(of block: Int, in buffer: BlockBuffer) throws(StoreError) -> DataBlockView {
+    ///
+    /// - Parameter isPopulated: whether it was brought into memory already.
+    func view(
+        of block: Int, in buffer: BlockBuffer, isPopulated: Bool = false
+    ) throws(StoreError) -> DataBlockView {
         let view: DataBlockView?
         if directory.isCompressed(block) {
-            let target = unsafe buffer.room(try rawCount(of: block))
+            let target = unsafe buffer.room(try rawCount(of: block, isPopulated: isPopulated))
             try unsafe decompress(block, into: target)
             view = unsafe DataBlockView(
                 base: UnsafeRawPointer(target.baseAddress!), rawCount: target.count)
         } else {
-            let data = unsafe try mappedData(block)
+            let data = unsafe try mappedData(block, isPopulated: isPopulated)
             view = unsafe DataBlockView(base: data.base, rawCount: data.rawCount)
         }
         guard let view else { throw changed(block) }
@@ -58,6 +62,8 @@ struct SegmentCursor {
     private var view: DataBlockView?
     private var block = 0
     private var slot = 0
+    /// Blocks that were brought into memory ahead of a walk.
+    private var populated = 0..<0
     /// nil when the cursor has left the segment at either end. Valid until the cursor moves.
     private(set) var entry: Entry?
 
@@ -115,6 +121,7 @@ struct SegmentCursor {
 
     /// At the first entry of a block; past the end if there is no such block.
     private mutating func load(_ number: Int) throws(StoreError) {
+        let isWalk = view != nil && number == block + 1
         block = number
         slot = 0
         guard number >= 0, number < parts.directory.blockCount else {
@@ -122,7 +129,11 @@ struct SegmentCursor {
             entry = nil
             return
         }
-        view = try parts.view(of: number, in: buffer)
+        if isWalk, !populated.contains(number) {
+            populated = number..<parts.populate(ahead: number)
+        }
+        view = try parts.view(
+            of: number, in: buffer, isPopulated: populated.contains(number))
         try decode()
     }
 }

@@ -17,7 +17,7 @@ final class SegmentParts: @unchecked Sendable {
     let bucketCount: Int
     private let checksums: UnsafeRawPointer
     private let checkedChunks: AtomicBitmap
-    private let checkedBlocks: AtomicBitmap
+    let checkedBlocks: AtomicBitmap
     private let changeRows: ByteView
     private let knownLosses = Mutex<SegmentLosses?>(nil)
     private let cache: BlockCache
@@ -193,9 +193,13 @@ final class SegmentParts: @unchecked Sendable {
     }
 
     /// A block that is stored as it is, checked when it is first asked for.
-    func mappedData(_ block: Int) throws(StoreError) -> (base: UnsafeRawPointer, rawCount: Int) {
+    ///
+    /// - Parameter isPopulated: whether it was brought into memory already.
+    func mappedData(
+        _ block: Int, isPopulated: Bool = false
+    ) throws(StoreError) -> (base: UnsafeRawPointer, rawCount: Int) {
         let isChecked = checkedBlocks[block]
-        if !isChecked { try populate(block) }
+        if !isChecked, !isPopulated { try populate(block) }
         let (base, handle) = unsafe try stored(block)
         if !isChecked {
             try unsafe checkChecksum(base, handle)
@@ -206,8 +210,10 @@ final class SegmentParts: @unchecked Sendable {
     }
 
     /// The length of a compressed block before compression.
-    func rawCount(of block: Int) throws(StoreError) -> Int {
-        if !checkedBlocks[block] { try populate(block) }
+    ///
+    /// - Parameter isPopulated: whether it was brought into memory already.
+    func rawCount(of block: Int, isPopulated: Bool = false) throws(StoreError) -> Int {
+        if !isPopulated, !checkedBlocks[block] { try populate(block) }
         return unsafe Int(try stored(block).1.rawCount)
     }
 
