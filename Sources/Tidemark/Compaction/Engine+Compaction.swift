@@ -153,7 +153,7 @@ extension Engine {
         views.reclaim()
         let prepared = monitor.withLock {
             while isPreparing, failure == nil, !isClosed { monitor.wait() }
-            defer { preparedLog = nil }
+            defer { (preparedLog, preparedKeys) = (nil, nil) }
             return preparedLog
         }
         if let prepared { try storage.remove(prepared.path) }

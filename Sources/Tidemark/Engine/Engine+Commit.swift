@@ -39,13 +39,14 @@ extension Engine {
                 try validate()
                 return try measure(count, write, &seen)
             }
-            var block = LogBlockWriter(log.log)
+            var block = LogBlockWriter(log.log, isStaging: true)
             for index in 0..<count {
                 try write(index) { (staged) throws(StoreError) in
                     lastDot = append(
                         staged, seen: seen.isEmpty ? nil : seen[index], to: &block, memtable: log)
                 }
             }
+            log.settle()
             publish(block, in: log)
             position = LogPosition(log: log.log.number, offset: log.log.appended)
         }
@@ -292,8 +293,10 @@ extension Engine {
         old.log.end()
         let next = Memtable(
             log: log, sequenceBase: sequence,
-            keysExpected: min(old.keyCount / 16 * 17, budget.keysExpectedMax),
+            keys: preparedKeys ?? KeyTable(keysExpected: keysExpected(after: old.keyCount)),
             recycler: recycler)
+        preparedKeys = nil
+        keyCountBefore = old.keyCount
         log.begin(
             header: FileHeader(
                 kind: .log, segment: log.number, tag: manifest.tag,
@@ -306,6 +309,11 @@ extension Engine {
         catalog.begin(next.era)
         views.replace { ReadView(memtables: [next] + $0.memtables, runs: $0.runs) }
         monitor.broadcast()
+    }
+
+    /// How many keys there will be in a memtable: about as many as in one before.
+    func keysExpected(after count: Int) -> Int {
+        min(count / 16 * 17, budget.keysExpectedMax)
     }
 
     /// A log with room for the block: the prepared one, or one made now.

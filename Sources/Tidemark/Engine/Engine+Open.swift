@@ -235,7 +235,7 @@ extension Engine {
             }
         }
         if let prepared = preparedLog { try storage.remove(prepared.path) }
-        preparedLog = nil
+        (preparedLog, preparedKeys) = (nil, nil)
         try removeLeftovers()
     }
 }

@@ -11,6 +11,7 @@ extension Engine {
         do {
             monitor.lock()
             defer { monitor.unlock() }
+            active?.expect(staged.key, in: staged.state.recordsID)
             let (memtable, bytes, seen) = try room(for: staged)
             if (durability ?? options.durability) == .disk, bytes <= LogSegment.scratchPayloadMax {
                 dot = try write(staged, seen: seen, into: memtable)

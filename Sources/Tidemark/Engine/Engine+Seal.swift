@@ -61,13 +61,17 @@ extension Engine {
     /// Under `monitor`, which it gives up while the file is written.
     func prepareLog() {
         let number = takeNumber()
+        let keysExpected = keysExpected(after: keyCountBefore)
         let result: Result<LogSegment, StoreError>
+        var keys: KeyTable?
         do {
             monitor.unlock()
             defer { monitor.lock() }
             result = Result { () throws(StoreError) in try self.makePreparedLog(number) }
+            if keysExpected > 0 { keys = KeyTable(keysExpected: keysExpected) }
         }
         isPreparing = false
+        preparedKeys = keys
         switch result {
         case .success(let log): preparedLog = log
         // Nothing is lost yet: the commit that needs the room will meet the same failure.

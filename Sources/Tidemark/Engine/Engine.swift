@@ -47,6 +47,10 @@ final class Engine: @unchecked Sendable {
     var active: Memtable?
     var sealQueue: [SealJob] = []
     var preparedLog: LogSegment?
+    /// The table of the next memtable, made with its log, once it is known how large it should be.
+    var preparedKeys: KeyTable?
+    /// Of the memtable before the active one.
+    var keyCountBefore = 0
     var isPreparing = false
     /// How far the active log may be filled for now: see ``updatePace(_:)``.
     var paceLimit = Int.max

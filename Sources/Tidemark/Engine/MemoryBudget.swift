@@ -10,8 +10,9 @@
 ///   bytes where the memtable has 48 or more, so three quarters of a memtable's share.
 /// - Merging makes one segment after the other, and cuts them so that each fits.
 ///
-/// Cursors, catalog and buffers come to a few hundred kilobytes, and are not divided. What a user
-/// of the store holds is not bounded by it: batches, snapshots, records read.
+/// The table of the next memtable, which is made ahead of need, is not divided: at most 4 MiB by
+/// default. Nor are cursors, catalog and buffers, which come to a few hundred kilobytes. What a
+/// user of the store holds is not bounded by it: batches, snapshots, records read.
 struct MemoryBudget {
     static let workingBytesDefault = 64 << 20
     static let blockCacheBytesDefault = 64 << 20

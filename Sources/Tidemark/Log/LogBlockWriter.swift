@@ -9,13 +9,16 @@ struct LogBlockWriter {
     private let countMax: Int
     private(set) var count = 0
     private let isScratch: Bool
+    private let isStaging: Bool
     /// Where in the scratch memory the entry lies.
     private var entryOffset: Int?
 
-    init(_ log: LogSegment) {
+    /// - Parameter isStaging: whether the entries come into the memtable by ``Memtable/settle()``.
+    init(_ log: LogSegment, isStaging: Bool = false) {
         unsafe start = log.payloadStart
         countMax = log.writablePayload
         isScratch = false
+        self.isStaging = isStaging
     }
 
     /// A writer of a block for ``LogSegment/writeScratch(payloadCount:)``, with at most one entry,
@@ -24,6 +27,7 @@ struct LogBlockWriter {
         unsafe start = log.scratchPayloadStart()
         countMax = min(log.writablePayload, LogSegment.scratchPayloadMax)
         isScratch = true
+        isStaging = false
     }
 
     @inline(__always)
@@ -80,7 +84,7 @@ struct LogBlockWriter {
             precondition(entryOffset == nil, "a second entry in a block for one")
             entryOffset = count
         } else {
-            unsafe Self.insert(
+            unsafe insert(
                 UnsafeRawPointer(entryStart), end: end, sequence: sequence, into: memtable)
         }
         unsafe count += end - entryStart
@@ -93,19 +97,23 @@ struct LogBlockWriter {
         _ payload: UnsafeRawPointer, sequence: UInt64, into memtable: Memtable
     ) {
         guard let entryOffset else { return }
-        unsafe Self.insert(
+        unsafe insert(
             payload + entryOffset, end: payload + count, sequence: sequence, into: memtable)
     }
 
     @inline(__always)
-    private static func insert(
+    private func insert(
         _ start: UnsafeRawPointer, end: UnsafeRawPointer, sequence: UInt64,
         into memtable: Memtable
     ) {
         let entry = unsafe EntryLayout.entry(
             at: start, end: end, timeBase: memtable.log.timeBase, sequence: sequence)
         guard let entry else { preconditionFailure("an entry cannot be read back") }
-        unsafe memtable.insert(entry, at: start, sequence: sequence)
+        if isStaging {
+            unsafe memtable.stage(entry, at: start, sequence: sequence)
+        } else {
+            unsafe memtable.insert(entry, at: start, sequence: sequence)
+        }
     }
 
     /// Upper bound of what an entry takes.

@@ -1,3 +1,4 @@
+internal import CTidemark
 internal import Synchronization
 
 /// The newest node of each key: a hash table with open addressing and linear probing (Knuth, The
@@ -27,8 +28,10 @@ final class KeyTable: @unchecked Sendable {
         let node: NodePointer?
     }
 
-    /// What readers load: the address of the mask, which the slots follow.
+    /// What readers load: the address of the slots, which lie on a page's boundary, and in its
+    /// lowest bits how many bits of a hash are an index.
     private let current = Atomic<UInt>(0)
+    private static let bitsMask: UInt = 63
     /// All that were made before the current one, and their masks.
     @exclusivity(unchecked)
     private var former: [(memory: UnsafeMutablePointer<Atomic<UInt64>>, mask: UInt64)] = unsafe []
@@ -47,7 +50,13 @@ final class KeyTable: @unchecked Sendable {
         unsafe mask = 1 << bits - 1
         unsafe byteCount = Self.byteCount(mask: mask)
         unsafe memory = Self.allocate(mask: mask)
-        unsafe current.store(UInt(bitPattern: memory), ordering: .releasing)
+        publish()
+    }
+
+    /// Gives readers the table that the writer has.
+    private func publish() {
+        let bits = unsafe UInt((mask + 1).trailingZeroBitCount)
+        unsafe current.store(UInt(bitPattern: memory) | bits, ordering: .releasing)
     }
 
     deinit {
@@ -58,18 +67,15 @@ final class KeyTable: @unchecked Sendable {
         }
     }
 
-    /// Of the mask and the slots.
     private static func byteCount(mask: UInt64) -> Int {
-        (Int(mask) + 2) * MemoryLayout<Atomic<UInt64>>.stride
+        (Int(mask) + 1) * MemoryLayout<Atomic<UInt64>>.stride
     }
 
-    /// The mask, then the slots, all empty, which is what the zeros of fresh pages stand for: so
-    /// a large table costs time as it is used and not all at once.
+    /// All slots are empty, which is what the zeros of fresh pages stand for. Hashes come in no
+    /// order, so soon there is a key on each page.
     private static func allocate(mask: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        let memory = unsafe Pages.take(byteCount: byteCount(mask: mask))
-            .bindMemory(to: Atomic<UInt64>.self, capacity: Int(mask) + 2)
-        unsafe memory.initialize(to: Atomic(mask))
-        return unsafe memory
+        unsafe Pages.takeWhole(byteCount: byteCount(mask: mask))
+            .bindMemory(to: Atomic<UInt64>.self, capacity: Int(mask) + 1)
     }
 
     /// Of memory, once there is a key more. For the writer.
@@ -85,10 +91,18 @@ final class KeyTable: @unchecked Sendable {
     func node(
         of key: ByteView, in dataset: DatasetID, hash: UInt64, _ memtable: Memtable
     ) -> NodePointer? {
+        let word = current.load(ordering: .acquiring)
         let memory = unsafe UnsafeMutablePointer<Atomic<UInt64>>(
-            bitPattern: current.load(ordering: .acquiring))!
-        let mask = unsafe memory.pointee.load(ordering: .relaxed)
+            bitPattern: word & ~Self.bitsMask)!
+        let mask = UInt64(1) << UInt64(word & Self.bitsMask) - 1
         return unsafe Self.find(key, in: dataset, hash: hash, memory, mask: mask, memtable).node
+    }
+
+    /// Has the processor fetch what ``place(of:in:hash:_:)`` will look at first: a table of some
+    /// megabytes is in no cache that is near. For the writer.
+    @inline(__always)
+    func prefetch(hash: UInt64) {
+        unsafe tidemark_prefetch(memory + Int(hash & mask))
     }
 
     /// The place of a key, or an empty one that it can have. For the writer.
@@ -107,13 +121,13 @@ final class KeyTable: @unchecked Sendable {
     ) -> Place {
         var index = hash & mask
         while true {
-            let slot = unsafe memory[Int(index) + 1].load(ordering: .acquiring)
-            if slot == 0 { return unsafe Place(index: Int(index) + 1, node: nil) }
+            let slot = unsafe memory[Int(index)].load(ordering: .acquiring)
+            if slot == 0 { return unsafe Place(index: Int(index), node: nil) }
             if slot >> addressBits == hash >> addressBits {
                 let node = unsafe node(in: slot)
                 let entry = unsafe memtable.entry(of: node)
                 if entry.dataset == dataset, entry.key.equals(key) {
-                    return unsafe Place(index: Int(index) + 1, node: node)
+                    return unsafe Place(index: Int(index), node: node)
                 }
             }
             index = (index + 1) & mask
@@ -138,16 +152,16 @@ final class KeyTable: @unchecked Sendable {
         unsafe mask = mask << 1 | 1
         unsafe byteCount += Self.byteCount(mask: mask)
         unsafe memory = Self.allocate(mask: mask)
-        for oldIndex in 1...(Int(oldMask) + 1) {
+        for oldIndex in 0...Int(oldMask) {
             let slot = unsafe old[oldIndex].load(ordering: .relaxed)
             guard slot != 0 else { continue }
             var index = unsafe UInt64(Self.node(in: slot).pointee.hash) & mask
-            while unsafe memory[Int(index) + 1].load(ordering: .relaxed) != 0 {
+            while unsafe memory[Int(index)].load(ordering: .relaxed) != 0 {
                 index = unsafe (index + 1) & mask
             }
-            unsafe memory[Int(index) + 1].store(slot, ordering: .relaxed)
+            unsafe memory[Int(index)].store(slot, ordering: .relaxed)
         }
-        unsafe current.store(UInt(bitPattern: memory), ordering: .releasing)
+        publish()
     }
 
     @inline(__always)

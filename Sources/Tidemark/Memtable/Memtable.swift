@@ -26,14 +26,15 @@ final class Memtable: @unchecked Sendable {
     /// The dataset of the last change and its node: mostly the next change is in the same.
     @exclusivity(unchecked) private var lastTail: (dataset: DatasetID, node: UInt) = (0, 0)
     private let published = Atomic<Int>(0)
+    @exclusivity(unchecked) private var staged: StagedEntries
     private let recycler: LogRecycler?
 
     /// - Parameters:
     ///   - sequenceBase: of the store when the log was begun.
-    ///   - keysExpected: a guess at how many keys there will be.
+    ///   - keys: an empty table.
     ///   - recycler: is given the log when nobody can read it any more.
     init(
-        log: LogSegment, sequenceBase: UInt64, keysExpected: Int = 0,
+        log: LogSegment, sequenceBase: UInt64, keys: KeyTable = KeyTable(keysExpected: 0),
         recycler: LogRecycler? = nil
     ) {
         self.log = log
@@ -41,7 +42,8 @@ final class Memtable: @unchecked Sendable {
         self.recycler = recycler
         // No entry takes less than its head, one byte of key and its stamp.
         nodes = NodeStore(countMax: log.capacity / 8)
-        keys = KeyTable(keysExpected: keysExpected)
+        self.keys = keys
+        unsafe staged = StagedEntries()
     }
 
     deinit {
@@ -74,7 +76,40 @@ final class Memtable: @unchecked Sendable {
     ///
     /// - Parameter sequence: of its commit: not less than that of any entry before.
     func insert(_ entry: Entry, at start: UnsafeRawPointer, sequence: UInt64) {
+        unsafe insert(
+            entry, hash: KeyHash.of(entry.key, in: entry.dataset), at: start,
+            order: UInt32(sequence - sequenceBase))
+    }
+
+    /// The same for one of many: it is in the memtable when ``settle()`` returns. What it needs is
+    /// fetched from memory meanwhile.
+    func stage(_ entry: Entry, at start: UnsafeRawPointer, sequence: UInt64) {
         let hash = KeyHash.of(entry.key, in: entry.dataset)
+        keys.prefetch(hash: hash)
+        let item = unsafe StagedEntries.Item(
+            entry: entry, hash: hash, start: start, order: UInt32(sequence - sequenceBase))
+        if unsafe staged.append(item) { settle() }
+    }
+
+    /// Adds what is staged.
+    func settle() {
+        for index in 0..<(unsafe staged.count) {
+            let item = unsafe staged[index]
+            unsafe insert(item.entry, hash: item.hash, at: item.start, order: item.order)
+        }
+        unsafe staged.count = 0
+    }
+
+    /// Says that an entry of that key will be added soon.
+    @inline(__always)
+    func expect(_ key: ByteView, in dataset: DatasetID) {
+        keys.prefetch(hash: KeyHash.of(key, in: dataset))
+    }
+
+    @inline(__always)
+    private func insert(
+        _ entry: Entry, hash: UInt64, at start: UnsafeRawPointer, order: UInt32
+    ) {
         if unsafe lastTail.dataset != entry.dataset {
             if unsafe lastTail.node != 0 { unsafe tails[lastTail.dataset] = lastTail.node }
             unsafe lastTail = (entry.dataset, tails[entry.dataset] ?? 0)
@@ -84,7 +119,7 @@ final class Memtable: @unchecked Sendable {
             MemtableNode(
                 start: start, previousVersion: place.node,
                 previousChange: NodePointer(bitPattern: lastTail.node),
-                hash: UInt32(truncatingIfNeeded: hash), order: UInt32(sequence - sequenceBase)))
+                hash: UInt32(truncatingIfNeeded: hash), order: order))
         unsafe lastTail.node = UInt(bitPattern: node)
         unsafe keys.put(node, hash: hash, at: place)
         unsafe published.store(nodes.count, ordering: .releasing)
@@ -127,6 +162,38 @@ final class Memtable: @unchecked Sendable {
     func sortedRuns(asOne: Bool) -> [SortedRuns.Run] {
         order.runs(of: self, nodes, through: count, asOne: asOne)
     }
+}
+
+/// Entries that a memtable was given and has not added yet. For the writer.
+@safe
+struct StagedEntries: ~Copyable {
+    @safe
+    struct Item {
+        let entry: Entry
+        let hash: UInt64
+        let start: UnsafeRawPointer
+        let order: UInt32
+    }
+
+    /// So many that what the first needs is there when the last has come, and so few that it is
+    /// not gone again.
+    private static let countMax = 16
+
+    private let items = UnsafeMutablePointer<Item>.allocate(capacity: countMax)
+    fileprivate(set) var count = 0
+
+    deinit { unsafe items.deallocate() }
+
+    /// Returns whether no other would fit.
+    @inline(__always)
+    mutating func append(_ item: Item) -> Bool {
+        unsafe (items + count).initialize(to: item)
+        count += 1
+        return count == Self.countMax
+    }
+
+    @inline(__always)
+    subscript(index: Int) -> Item { unsafe items[index] }
 }
 
 /// The hash of a key for every table it may be looked up in, in memory and on disk.

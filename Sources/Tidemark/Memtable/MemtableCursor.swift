@@ -15,10 +15,13 @@ struct MemtableCursor {
     let memtable: Memtable
     private var heads: [Head]
     private var current = -1
+    /// Whether all entries are walked over, as one run: then it is known which come soon.
+    private let isWhole: Bool
 
     /// - Parameter isWhole: whether all entries will be walked over.
     init(_ memtable: Memtable, isWhole: Bool = false) {
         self.memtable = memtable
+        self.isWhole = isWhole
         heads = memtable.sortedRuns(asOne: isWhole).map { Head(run: $0, index: 0) }
     }
 
@@ -46,6 +49,7 @@ struct MemtableCursor {
     mutating func stepForward() {
         guard current >= 0 else { return }
         heads[current].index += 1
+        if isWhole { heads[current].run.prefetch(after: heads[current].index) }
         if unsafe heads.count > 1 || heads[current].node == nil { choose(isForward: true) }
     }
 

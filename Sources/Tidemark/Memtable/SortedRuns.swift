@@ -1,3 +1,4 @@
+internal import CTidemark
 internal import Synchronization
 
 /// The order of a memtable's entries, made when somebody asks for it.
@@ -20,6 +21,20 @@ final class SortedRuns: Sendable {
 
         @inline(__always)
         subscript(index: Int) -> NodePointer { unsafe nodes[index] }
+
+        /// Has the processor fetch what a walk will need soon: a node some steps ahead, and the
+        /// entry of one that was fetched that way before. In the order of keys both lie anywhere.
+        @inline(__always)
+        func prefetch(after index: Int) {
+            guard index + Self.stepsAhead < count else { return }
+            unsafe tidemark_prefetch(self[index + Self.stepsAhead])
+            let start = unsafe self[index + Self.stepsAhead / 2].pointee.start
+            unsafe tidemark_prefetch(start)
+            unsafe tidemark_prefetch(start + 64)
+            unsafe tidemark_prefetch(start + 128)
+        }
+
+        private static let stepsAhead = 16
 
         /// How many nodes stand before a position. O(log n).
         func count(before position: EntryPosition, _ memtable: Memtable) -> Int {

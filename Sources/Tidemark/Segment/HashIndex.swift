@@ -1,3 +1,5 @@
+internal import CTidemark
+
 /// Finds the newest entry of a key in a sealed segment by one cache line: a hash table of buckets
 /// of 64 bytes, mapped from the file as it lies there.
 ///
@@ -30,6 +32,9 @@ enum HashIndex {
         (keys + keysPerBucketWanted - 1) / keysPerBucketWanted + 1
     }
 
+    /// Buckets are fetched from memory so many keys before they are needed.
+    private static let fetchedAhead = 16
+
     /// All buckets, for the keys with the given hashes and the places of their newest entries.
     static func build(
         hashes: PageArray<UInt64>, places: PageArray<UInt32>
@@ -39,6 +44,10 @@ enum HashIndex {
         buckets.resize(to: count * bucketByteCount)
         let base = unsafe UnsafeMutableRawPointer(buckets.elements.baseAddress!)
         for index in 0..<hashes.count {
+            if index + fetchedAhead < hashes.count {
+                let next = bucket(of: hashes[index + fetchedAhead], count: count)
+                unsafe tidemark_prefetch(base + next * bucketByteCount)
+            }
             let hash = hashes[index]
             let place = EntryPlace(rawValue: places[index])
             var number = bucket(of: hash, count: count)

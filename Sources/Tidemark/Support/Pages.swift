@@ -19,6 +19,39 @@ enum Pages {
         unsafe munmap(base, max(1, byteCount))
     }
 
+    /// The size of a huge page, and what they are aligned to.
+    private static let hugeBytes = 2 << 20
+
+    /// Memory that will be stored to in no order, all of it: in place at once, so that no store
+    /// meets a fault, and in huge pages if it is a multiple of these, so that few of them miss the
+    /// translation cache. Kernels that know neither give it page by page.
+    static func takeWhole(byteCount: Int) -> UnsafeMutableRawPointer {
+        guard byteCount % hugeBytes == 0 else {
+            let base = unsafe take(byteCount: byteCount)
+            unsafe populate(base, byteCount: byteCount)
+            return unsafe base
+        }
+        let wide = unsafe take(byteCount: byteCount + hugeBytes)
+        let before = (hugeBytes - Int(bitPattern: wide) % hugeBytes) % hugeBytes
+        let base = unsafe wide + before
+        if before > 0 { unsafe giveBack(wide, byteCount: before) }
+        if before < hugeBytes {
+            unsafe giveBack(base + byteCount, byteCount: hugeBytes - before)
+        }
+        unsafe madvise(base, byteCount, MADV_HUGEPAGE)
+        unsafe populate(base, byteCount: byteCount)
+        return unsafe base
+    }
+
+    /// `MADV_POPULATE_WRITE`, which older headers do not have.
+    private static let populateForWriting: Int32 = 23
+
+    /// Has the pages of a range in place, as many stores would one by one.
+    static func populate(_ base: UnsafeMutableRawPointer, byteCount: Int) {
+        // Whole pages, since mappings begin with one. Where it cannot be done, stores do it.
+        unsafe madvise(base, max(1, byteCount), populateForWriting)
+    }
+
     /// From here on a piece of memory is worth the two system calls.
     private static let byteCountMin = 128 << 10
 
@@ -104,10 +137,11 @@ final class PageArray<Element: BitwiseCopyable>: @unchecked Sendable {
     }
 
     /// Makes the array that long; elements that are new have all bits zero, unless there were
-    /// others in their places before.
+    /// others in their places before. The memory is in place then: they may be set in any order.
     func resize(to count: Int) {
         if unsafe count > capacity { grow(to: count) }
         unsafe used = count
+        unsafe Pages.populate(base, byteCount: count * Self.stride)
     }
 
     /// Keeps the room.

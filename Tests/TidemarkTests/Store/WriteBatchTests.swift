@@ -27,6 +27,34 @@ struct WriteBatchTests {
         try store.close()
     }
 
+    @Test("A batch longer than what is staged at once keeps the order of its writes")
+    func longBatch() throws {
+        let fixture = try StoreFixture()
+        let datasets = try (0..<3).map { try fixture.store.dataset("long.\($0)") }
+        var batch = WriteBatch()
+        for number in 0..<1_003 {
+            batch.put("\(number)", for: "\(number % 7)", in: datasets[number % 5 % 3])
+        }
+        try fixture.store.write(batch)
+        func last(_ key: Int, _ dataset: Int) -> Int {
+            (0..<1_003).last { $0 % 7 == key && $0 % 5 % 3 == dataset } ?? -1
+        }
+        for (number, dataset) in datasets.enumerated() {
+            for key in 0..<7 {
+                #expect(try dataset.text("\(key)") == "\(last(key, number))")
+            }
+            #expect(try dataset.count() == 7)
+            let writes = (0..<1_003).count { $0 % 5 % 3 == number }
+            #expect(try dataset.syncCount.rawValue == UInt64(writes))
+            let changes = try dataset.changes(since: 0).collect().map(\.keyText)
+            let expected = (0..<7).sorted { last($0, number) < last($1, number) }
+            #expect(changes == expected.map { "\($0)" })
+        }
+        let (store, _) = try fixture.reopened()
+        #expect(try store.dataset("long.2").text("3") == "\(last(3, 2))")
+        try store.close()
+    }
+
     @Test("Of two writes to one key the later stands, and both count")
     func sameKeyTwice() throws {
         let fixture = try StoreFixture()
