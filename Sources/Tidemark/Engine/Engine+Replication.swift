@@ -49,16 +49,17 @@ extension Engine {
             guard (1...Limits.keyBytesMax).contains(write.key.count),
                 write.value?.count ?? 0 <= Limits.valueBytesMax,
                 write.version.author.utf8.count <= Limits.authorBytesMax,
-                write.version.dot.counter > 0, write.version.dot.counter < UInt64(Int64.max),
+                write.version.dot.counter > 0, write.version.vector.isCountable,
                 write.version.time.rawValue < UInt64(Int64.max),
                 write.expiresAt ?? 0 <= EntryLayout.expiryMax
-            else {
-                throw StoreError(
-                    .invalidArgument,
-                    "a peer sent a record beyond the limits of keys, values, authors, counters "
-                        + "or times; update the peer")
-            }
+            else { throw .beyondLimits }
         }
+        // What is written of it must be such as can be read again.
+        guard batch.seen?.isCountable ?? true,
+            batch.checkpoint?.1.vector.isCountable ?? true,
+            batch.lifecycle?.wiped.isCountable ?? true,
+            batch.lifecycle?.time.rawValue ?? 0 < UInt64(Int64.max)
+        else { throw .beyondLimits }
     }
 
     private func bytesMax(
@@ -283,4 +284,16 @@ extension Engine {
         }
         try makeDurable(position, .disk)
     }
+}
+
+extension VersionVector {
+    /// Whether no counter is beyond ``Limits/countMax``.
+    fileprivate var isCountable: Bool { dots.allSatisfy { $0.counter <= Limits.countMax } }
+}
+
+extension StoreError {
+    fileprivate static let beyondLimits = StoreError(
+        .invalidArgument,
+        "a peer sent something beyond the limits of keys, values, authors, counters or times; "
+            + "update the peer")
 }

@@ -263,6 +263,45 @@ struct ReplicationTests {
         #expect(try one.dataset.count() == Limits.batchBytesMax / value.count + 1)
     }
 
+    @Test("What counts further than anyone can is refused, and the store can be opened again")
+    func impossibleCounters() throws {
+        let fixture = try StoreFixture()
+        let dataset = fixture.dataset
+        try dataset.put("1", for: "a")
+        let before = try dataset.knowledge()
+        let other = ReplicaID(high: 7, low: 7)
+        for counter in [1 << 56 + 1, UInt64(Int64.max) - 1, .max] {
+            let dot = Dot(replica: other, counter: counter)
+            let vector = VersionVector([dot])
+            func write(_ dot: Dot, _ vector: VersionVector) -> ReplicatedWrite {
+                let version = Version(dot: dot, vector: vector, time: HybridTime(rawValue: 1))
+                return ReplicatedWrite(
+                    key: bytes("b"), content: .adopt(value: [1], version: version), expected: nil)
+            }
+            var batches = [ReplicationBatch](repeating: ReplicationBatch(), count: 6)
+            batches[0].writes = [write(dot, VersionVector())]
+            batches[1].writes = [
+                write(Dot(replica: ReplicaID(high: 8, low: 8), counter: 1), vector)
+            ]
+            batches[2].seen = vector
+            batches[3].checkpoint = (
+                other, PeerCheckpoint(pulledThrough: 0, pushedThrough: 0, vector: vector)
+            )
+            batches[4].lifecycle = before.lifecycle
+            batches[4].lifecycle?.wiped = vector
+            batches[5].lifecycle = before.lifecycle
+            batches[5].lifecycle?.time = HybridTime(rawValue: .max)
+            for batch in batches { expectError(.invalidArgument) { try dataset.replicate(batch) } }
+        }
+        #expect(try dataset.knowledge() == before)
+        var greatest = ReplicationBatch()
+        greatest.seen = VersionVector([Dot(replica: other, counter: 1 << 56)])
+        #expect(try dataset.replicate(greatest).isEmpty)
+        let (store, reopened) = try fixture.reopened()
+        #expect(try reopened.vector[other] == 1 << 56)
+        try store.close()
+    }
+
     @Test("The ancestor of a conflict is the newest version both descend from")
     func ancestor() throws {
         var options = quickOptions()
