@@ -136,6 +136,8 @@ final class LogSegment: @unchecked Sendable {
             ownedMemory = nil
             capacity = max(reserved, try Self.capacity(in: file, size: reserved))
             unsafe region = try file.map(size: capacity, reserving: reserved)
+            // All of it is about to be read: what the disk cannot read is an error here.
+            try file.populate(offset: 0, count: reserved)
         }
         appended = 0
         epoch = 0

@@ -180,6 +180,27 @@ struct FaultTests {
         try? store.close()
     }
 
+    @Test("A log that the disk cannot read is an error at opening, before any of it is looked at")
+    func unreadableLog() throws {
+        let storage = SimulatedStorage(seed: Seed(1))
+        try filled(storage, 20).0.close()
+        let isLog = { (call: StorageCall) in call.kind == .read && call.path.hasSuffix(".log") }
+        storage.startTracing()
+        let (store, dataset) = try filled(storage, 0)
+        try checkReads(dataset, 20)
+        try store.close()
+        let reads = storage.trace.filter { $0.kind == .read }
+        let bytes = try #require(reads.filter(isLog).map(\.count).max())
+        #expect(bytes == 4_096, "all of the log that was closed")
+        let passes = try #require(reads.firstIndex { isLog($0) && $0.count == bytes })
+        storage.faults = [StorageFault(.inputOutput, of: [.read], after: passes)]
+        expectError(.inputOutput) { try openSimulated(storage, options) }
+        #expect(storage.faults.isEmpty)
+        let again = try filled(storage, 0)
+        try checkReads(again.1, 20)
+        try again.0.close()
+    }
+
     @Test(
         "Whichever call fails, the error is typed and nothing acknowledged is lost",
         arguments: StorageFault.Failure.allCases)
