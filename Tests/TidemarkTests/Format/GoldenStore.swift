@@ -42,6 +42,8 @@ struct GoldenStore: Sendable, CustomTestStringConvertible {
         GoldenStore("expiry") { try expiring($0) },
         GoldenStore("replicas") { try replicated($0) },
         GoldenStore("deleted") { try deleted($0) },
+        GoldenStore("apart") { try apart($0) },
+        GoldenStore("apart-lz4", .lz4) { try apart($0) },
     ]
 
     /// Two segments that are one run, with superseded versions and tombstones, and a log behind.
@@ -110,6 +112,29 @@ struct GoldenStore: Sendable, CustomTestStringConvertible {
         try store.renewReplicaID()
         try notes.put("by another name", for: maker.key(1))
         for other in others { try other.close() }
+        try maker.close()
+    }
+
+    /// Values that lie apart: in two value files that one segment names, some of them replaced.
+    private static func apart(_ maker: GoldenMaker) throws {
+        maker.options.historyVersions = 1
+        maker.options.largeValueBytes = 64
+        let texts = try maker.open().dataset("texts")
+        for index in 0..<9 {
+            let value = String(repeating: "text \(index) ", count: 6 + 3 * index)
+            try texts.put(value, for: maker.key(index))
+            maker.wait(2)
+        }
+        try maker.open().compact()
+        try texts.put("short", for: maker.key(1))
+        try texts.delete(maker.key(2))
+        let end = maker.now + 86_400_000
+        let value = String(repeating: "expires ", count: 20)
+        try texts.put(value, for: maker.key(3), expiresAt: end)
+        try texts.put(String(repeating: "another ", count: 11), for: maker.key(4))
+        try maker.open().compact()
+        maker.wait(5)
+        try texts.put(String(repeating: "in the log ", count: 9), for: maker.key(5))
         try maker.close()
     }
 
