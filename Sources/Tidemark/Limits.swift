@@ -2,7 +2,7 @@
 public enum Limits {
     /// Bytes in a dataset's name, which is what Cognito Sync allowed.
     public static let datasetNameBytesMax = 128
-    /// Bytes in a key: its length must fit 16 bits in the log.
+    /// Bytes in a key: its length and two marks take three bytes at most in front of an entry.
     public static let keyBytesMax = 65_535
     /// Bytes in a value: 256 MiB. Larger things belong in files, with their path as the value.
     public static let valueBytesMax = 256 << 20

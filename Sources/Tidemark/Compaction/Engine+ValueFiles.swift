@@ -7,10 +7,10 @@
 // that moving writes at least one is given up.
 //
 // How much of a file is used the segments say themselves (`SegmentValueRows`), each for its own
-// entries. All handles of a file lie in one run, that which it was made with or that which came of
-// it, so merges of neighbours meet either all of them or none. The compaction of a range may meet
-// some of them, and may take those to another run: it moves values only out of files of which it
-// meets every handle, since none else would go.
+// entries. Mostly all handles of a file lie in one run, that which it was made with or that which
+// came of it, so merges of neighbours meet either all of them or none. The compaction of a range
+// may meet some of them, and may take those to another run: it moves values only out of files of
+// which it meets every handle, since none else would go.
 //
 // The merge that drops what superseded a file's values is over before anyone knows that the file
 // became sparse, and the next merge of that run may be far off. Therefore a run is rewritten for

@@ -34,7 +34,7 @@ final class EventDelivery: @unchecked Sendable {
         monitor.withLock { enqueue(event) }
     }
 
-    /// The same place is told of once; after a thousand of them, only counted.
+    /// The same place is told of, and counted, once; after a thousand of them no more are.
     func tellDamage(_ error: StoreError) {
         guard error.code == .corruption || error.code == .inputOutput else { return }
         monitor.withLock {

@@ -56,7 +56,7 @@ struct TallyPart {
 ///
 /// Checksums tell what was stored from what is there now. This tells whether what was stored was
 /// right, which no reader could otherwise notice: a key that the index does not name is silently
-/// missing. Takes about 25 bytes of memory for each entry of the segment.
+/// missing. Takes up to 70 bytes of memory for each entry of the segment, its parts included.
 struct SegmentTally {
     private var sum = TallyPart()
     private var changes = ChangeIndexBuilder(countMax: 1 << 16)
