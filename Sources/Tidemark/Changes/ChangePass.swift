@@ -4,7 +4,7 @@ internal import Synchronization
 /// the segments of its moment only as long as they are the present ones: when others take their
 /// place it lets go, and whoever pulls begins another pass where this one was. So a consumer that
 /// sleeps holds nothing that the store has given up.
-final class ChangePass: @unchecked Sendable {
+final class ChangePass: ViewHolder, @unchecked Sendable {
     // Unchecked: `steps` and `through` are under `lock`.
 
     enum Piece {
@@ -70,47 +70,5 @@ final class ChangePass: @unchecked Sendable {
         steps = nil
         lock.unlock()
         withExtendedLifetime(dropped) {}
-    }
-}
-
-/// The passes that hold the present view.
-final class ChangePasses: Sendable {
-    private struct Reference {
-        weak var pass: ChangePass?
-    }
-
-    private let references = Mutex<[ObjectIdentifier: Reference]>([:])
-    private let count = Atomic<Int>(0)
-    /// From here on passes that nobody pulls from any more are looked for.
-    private static let countSwept = 64
-
-    func add(_ pass: ChangePass) {
-        references.withLock { references in
-            if references.count >= Self.countSwept, references.count.nonzeroBitCount == 1 {
-                references = references.filter { $0.value.pass != nil }
-            }
-            references[ObjectIdentifier(pass)] = Reference(pass: pass)
-            count.store(references.count, ordering: .releasing)
-        }
-    }
-
-    func remove(_ pass: ChangePass) {
-        references.withLock { references in
-            references[ObjectIdentifier(pass)] = nil
-            count.store(references.count, ordering: .releasing)
-        }
-    }
-
-    /// Of all.
-    func letGo() {
-        guard count.load(ordering: .acquiring) > 0 else { return }
-        let all = references.withLock { references in
-            defer {
-                references.removeAll()
-                count.store(0, ordering: .releasing)
-            }
-            return references.values.compactMap(\.pass)
-        }
-        for pass in all { pass.letGo() }
     }
 }

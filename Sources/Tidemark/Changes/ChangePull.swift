@@ -41,7 +41,7 @@ struct ChangePull {
             case .letGo:
                 self.pass = nil
             case .ended:
-                dataset.engine.views.passes.remove(pass)
+                dataset.engine.views.holders.remove(pass)
                 self.pass = nil
                 position = pass.end
                 through = pass.end
@@ -64,7 +64,7 @@ struct ChangePull {
         guard changes.knowledge.syncCount > position else { return false }
         let next = ChangePass(
             changes.steps, changes.dirtiness, end: changes.knowledge.syncCount)
-        engine.views.passes.add(next)
+        engine.views.holders.add(next)
         // Replaced in between, when nobody knew yet of the pass.
         if engine.currentView !== changes.moment.view { next.letGo() }
         pass = next

@@ -39,7 +39,7 @@ extension Engine {
             let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
             try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
                 in: path, storage: storage)
-            try storage.syncDirectory(parent(of: path))
+            try storage.syncDirectory(FileName.parent(of: path))
             wasMade = true
         }
         let engine = try load(
@@ -120,13 +120,6 @@ extension Engine {
         } catch let error where error.code == .notAStore {
             throw .notAStore(path)
         }
-    }
-
-    static func parent(of path: String) -> String {
-        var path = Substring(path)
-        while path.count > 1, path.hasSuffix("/") { path = path.dropLast() }
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     func makeActive(_ memtable: Memtable) {

@@ -162,9 +162,3 @@ extension Storage {
         Duration.ofNanoseconds(elapsed(since: start))
     }
 }
-
-extension SegmentRun {
-    fileprivate var entryCount: UInt64 {
-        segments.reduce(0) { $0 + $1.footer.entryCount }
-    }
-}

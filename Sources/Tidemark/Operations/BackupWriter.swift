@@ -93,7 +93,7 @@ final class BackupWriter {
             throw StoreError(.invalidArgument, "the destination has no name; name a directory")
         }
         try storage.createDirectory(destination)
-        try storage.syncDirectory(Engine.parent(of: destination))
+        try storage.syncDirectory(FileName.parent(of: destination))
         names = Set(try storage.listDirectory(destination))
     }
 

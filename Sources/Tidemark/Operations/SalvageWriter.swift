@@ -55,7 +55,7 @@ final class SalvageWriter {
             throw StoreError(.invalidArgument, "the destination has no name; name a directory")
         }
         try storage.createDirectory(destination)
-        try storage.syncDirectory(Engine.parent(of: destination))
+        try storage.syncDirectory(FileName.parent(of: destination))
         guard try storage.listDirectory(destination).allSatisfy({ $0 == "LOCK" }) else {
             throw .notEmpty(destination)
         }

@@ -56,7 +56,7 @@ struct PastSteps {
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while let entry = cursor.entry, entry.dataset == scope.dataset {
-            if let upperBound, Self.compare(entry.key, upperBound) >= 0 { return nil }
+            if let upperBound, KeyRange.compare(entry.key, upperBound) >= 0 { return nil }
             guard scope.shows(entry) else {
                 try cursor.advance()
                 continue
@@ -74,11 +74,11 @@ struct PastSteps {
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while let entry = cursor.entry, entry.dataset == scope.dataset {
-            if let lowerBound, Self.compare(entry.key, lowerBound) < 0 { return nil }
+            if let lowerBound, KeyRange.compare(entry.key, lowerBound) < 0 { return nil }
             key.removeAll(keepingCapacity: true)
             unsafe key.append(contentsOf: entry.key.buffer)
             while let other = cursor.entry, other.dataset == scope.dataset,
-                Self.compare(other.key, key) == 0
+                KeyRange.compare(other.key, key) == 0
             {
                 try cursor.advance()
             }
@@ -90,9 +90,5 @@ struct PastSteps {
             }
         }
         return nil
-    }
-
-    private static func compare(_ key: ByteView, _ other: [UInt8]) -> Int {
-        unsafe other.withUnsafeBytes { unsafe key.compare(ByteView($0)) }
     }
 }

@@ -30,7 +30,7 @@ final class ViewGate: @unchecked Sendable {
     }
 
     /// Who reads on from time to time, and is to let go of a view once it is replaced.
-    let passes = ChangePasses()
+    let holders = ViewHolders()
     private let state: Mutex<State>
     private let address: Atomic<UInt>
     private let phase = Atomic<Int>(0)
@@ -96,7 +96,7 @@ final class ViewGate: @unchecked Sendable {
                 UInt(bitPattern: unsafe Unmanaged.passUnretained(next).toOpaque()),
                 ordering: .sequentiallyConsistent)
         }
-        passes.letGo()
+        holders.letGo()
     }
 
     /// How often reclaiming looks again, after pauses that begin with 0.1 ms and double.

@@ -5,10 +5,6 @@ enum EntryKind: UInt8 {
     case delete = 2
 }
 
-/// The number of a dataset inside its store; a dataset that was deleted and made again has a new
-/// one. 0 holds the store's own records.
-typealias DatasetID = UInt32
-
 /// A place in the order of all entries: dataset, then key, then the newest first.
 struct EntryPosition {
     let dataset: DatasetID
@@ -45,6 +41,15 @@ struct Stamp {
     var time: UInt64
     /// When the record expires, in milliseconds since 1970; 0 if it does not.
     var expiresAt: UInt64 = 0
+}
+
+extension Stamp {
+    /// The time from which on the version is what a reader sees. The tombstone of a record that
+    /// has expired has the stamp of the record itself, and counts from the expiry on.
+    @inline(__always)
+    func effectTime(of kind: EntryKind) -> UInt64 {
+        expiresAt > 0 && kind == .delete ? max(time, expiresAt << 16) : time
+    }
 }
 
 /// One version of one record where it lies: in the log that a memtable indexes, or in a block of

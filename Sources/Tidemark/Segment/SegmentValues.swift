@@ -21,8 +21,6 @@ struct SegmentValueRows {
 
     init() {}
 
-    var isEmpty: Bool { rows.isEmpty }
-
     subscript(file: UInt64) -> Row? {
         let index = place(of: file)
         return index < rows.count && rows[index].file == file ? rows[index] : nil

@@ -81,16 +81,6 @@ struct ByteReader {
         return number
     }
 
-    /// The number of a dataset, after which there is room for more.
-    mutating func datasetID() throws(Malformed) -> DatasetID {
-        let number = try varint32()
-        // The number that comes next after the last one may stand in a manifest.
-        guard number <= Limits.datasetNumberMax + 1 else {
-            throw Malformed("a dataset has an impossible number")
-        }
-        return number
-    }
-
     mutating func varint32() throws(Malformed) -> UInt32 {
         guard let number = UInt32(exactly: try varint()) else {
             throw Malformed("a varint exceeds 32 bits")

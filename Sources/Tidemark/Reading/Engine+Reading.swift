@@ -1,13 +1,5 @@
 internal import Synchronization
 
-/// One moment of the store, and how to make records of its entries.
-struct Moment {
-    let view: ReadView
-    let sequenceMax: UInt64
-    /// By which records have expired, in milliseconds since 1970; 0 to see all as they are stored.
-    var now: UInt64 = 0
-}
-
 extension Engine {
     /// The present moment: every commit that was acknowledged, and no part of another.
     func moment() throws(StoreError) -> Moment {
