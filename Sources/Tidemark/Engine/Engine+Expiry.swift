@@ -161,6 +161,7 @@ extension Engine {
         var first = UInt64.max
         var expired: [[UInt8]] = []
         var count = 0
+        var passedCount = 0
         var steps = try ScanSteps(
             moment, dataset: id, range: .all, order: .forward, includingDeleted: false)
         while let isExpiring = try steps.next({ entry, _ in
@@ -172,6 +173,11 @@ extension Engine {
             }
             return true
         }) {
+            passedCount += 1
+            // Closing waits for this thread.
+            if passedCount % SegmentMerge.stepsMax == 0, monitor.withLock({ isClosing }) {
+                throw .closed(path)
+            }
             guard isExpiring, expired.count >= Self.sweepBatchCount else { continue }
             count += try bury(expired, in: state, id: id, now: now)
             expired.removeAll(keepingCapacity: true)

@@ -33,6 +33,7 @@ package final class SimulatedStorage: Storage {
         var canLink = true
         var observer: (@Sendable (StorageCall) -> Void)?
         var observerBefore: (@Sendable (StorageCall) -> Void)?
+        var observesReads = false
     }
 
     let state: Mutex<State>
@@ -101,10 +102,15 @@ package final class SimulatedStorage: Storage {
 
     /// Called after each call that may have changed the disk, on the thread of the call, when its
     /// effect is visible. Set it before the storage is used.
-    package func observe(_ observer: (@Sendable (StorageCall) -> Void)?) {
+    ///
+    /// - Parameter includingReads: whether to call it after all other calls, too.
+    package func observe(
+        includingReads: Bool = false, _ observer: (@Sendable (StorageCall) -> Void)?
+    ) {
         state.withLock { state in
             state.observer = observer
             state.observerBefore = nil
+            state.observesReads = includingReads
         }
     }
 
@@ -117,6 +123,7 @@ package final class SimulatedStorage: Storage {
         state.withLock { state in
             state.observer = after
             state.observerBefore = before
+            state.observesReads = false
         }
     }
 
@@ -260,7 +267,8 @@ package final class SimulatedStorage: Storage {
                 return .failed(failure.error(of: call))
             }
             do throws(StoreError) {
-                return .done(try body(&state), call, state.observer)
+                let isObserved = kind.changesDisk || state.observesReads
+                return .done(try body(&state), call, isObserved ? state.observer : nil)
             } catch {
                 return .failed(error)
             }
@@ -268,7 +276,7 @@ package final class SimulatedStorage: Storage {
         switch outcome {
         case .failed(let error): throw error
         case .done(let result, let call, let observer):
-            if kind.changesDisk { observer?(call) }
+            observer?(call)
             return result
         }
     }

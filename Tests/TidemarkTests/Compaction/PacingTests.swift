@@ -68,6 +68,46 @@ struct PacingTests {
         try again.close()
     }
 
+    /// Property: a sweep that is under way when the store is closed gives up soon.
+    @Test("Closing does not wait for a sweep")
+    func closingInSweep() throws {
+        let storage = SimulatedStorage(seed: .drawn())
+        let store = try openSimulated(storage, options())
+        let dataset = try store.dataset("main")
+        try dataset.put("expired", for: "0", expiresAt: 1)
+        try fill(dataset, 60_000)
+        try store.compact()
+        let isSweeping = Atomic<Bool>(false)
+        let hasSwept = Atomic<Bool>(false)
+        let readCount = Atomic<Int>(0)
+        // Each block of the segment is read from the disk once, some 34 records at a time.
+        let heldRead = 200
+        storage.observe(includingReads: true) { call in
+            guard isSweeping.load(ordering: .acquiring), call.kind == .read, isSegment(call.path)
+            else { return }
+            let before = readCount.wrappingAdd(1, ordering: .acquiringAndReleasing).oldValue
+            if before == heldRead { while !store.isClosing { sched_yield() } }
+        }
+        isSweeping.store(true, ordering: .releasing)
+        try runOnThreads([
+            {
+                defer { hasSwept.store(true, ordering: .releasing) }
+                expectError(.closed) { try store.deleteExpired() }
+            },
+            {
+                while readCount.load(ordering: .acquiring) <= heldRead,
+                    !hasSwept.load(ordering: .acquiring)
+                { sched_yield() }
+                try store.close()
+            },
+        ])
+        // It is asked every 4,096 records.
+        #expect(readCount.load(ordering: .relaxed) < heldRead + 300)
+        let again = try openSimulated(storage, options())
+        #expect(try again.deleteExpired() == 1)
+        try again.close()
+    }
+
     /// Property: while sealing stands still, writers can go on for two logs and a part of a third,
     /// and no further; and all of it is there when sealing goes on.
     @Test("Writers wait for sealing, and go on with it")
