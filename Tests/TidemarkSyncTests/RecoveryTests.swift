@@ -69,6 +69,21 @@ struct RecoveryTests {
         try expectEqual([a, b])
     }
 
+    /// The peer came for them, and never said that it has them.
+    @Test func whatAPeerHasIsNotDirtyThoughItsWordWasLost() async throws {
+        try fill(a, 0..<3, "ours")
+        let broken = FaultyTransport(a.responder, .losesRequest, after: 2)
+        await #expect(throws: SyncError.self) {
+            try await b.dataset().synchronize(with: broken)
+        }
+        #expect(try b.dataset().count() == 3)
+        #expect(try a.dataset().records().collect().allSatisfy(\.isDirty))
+        let result = try await a.dataset().synchronize(with: b.transport)
+        #expect(result.pushed == 0)
+        #expect(try a.dataset().records().collect().allSatisfy { !$0.isDirty })
+        try expectEqual([a, b])
+    }
+
     @Test func aWriteAfterAnInterruptedPullDescendsFromWhatWasPulled() async throws {
         try fill(b, 0..<20, "theirs")
         let broken = FaultyTransport(b.responder, .losesRequest, after: 2)

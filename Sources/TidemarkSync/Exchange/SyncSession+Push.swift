@@ -14,7 +14,10 @@ extension SyncSession {
                         bytesMax: options.pageBytesMax,
                         excluding: remote?.vector ?? VersionVector()))
             }
-            guard try isNews(page) else { return true }
+            guard try isNews(page) else {
+                try rememberWhatThePeerTold()
+                return true
+            }
             try engine(dataset.name) { () throws(StoreError) in
                 // That there is a peer must be known before it has anything: of a dataset that
                 // nobody else has, the store may forget deletions.
@@ -53,6 +56,18 @@ extension SyncSession {
         return isUnacknowledged || !page.records.isEmpty || !page.isLast
             || !remote.vector.covers(page.knowledge.vector)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
+    }
+
+    /// That the peer has our writes may be known from what it says of itself alone: the answer to
+    /// the push that brought them was lost, or somebody else brought them.
+    private func rememberWhatThePeerTold() throws(SyncError) {
+        guard let remote else { return }
+        try engine(dataset.name) { () throws(StoreError) in
+            var checkpoint = try dataset.checkpoint(for: peer)
+            guard !checkpoint.vector.covers(remote.vector) else { return }
+            checkpoint.vector.formUnion(remote.vector)
+            try dataset.remember(checkpoint, of: peer)
+        }
     }
 
     private func pulledThrough() throws(SyncError) -> SyncCount {
