@@ -40,6 +40,8 @@ public struct SyncError: Error, Hashable, Sendable {
         public static let peerFailed = Code("peerFailed")
         /// This side's store failed; see ``SyncError/storeError``.
         public static let store = Code("store")
+        /// The exchange did not end within ``SyncOptions/deadline``. Repeat it to go on.
+        public static let timedOut = Code("timedOut")
         /// The task was cancelled. What was applied until then stays.
         public static let cancelled = Code("cancelled")
     }

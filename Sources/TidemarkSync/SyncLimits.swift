@@ -20,6 +20,8 @@ public enum SyncLimits {
     static let pageVectorEntriesMax = messageVectorEntriesMax / 4
     /// Datasets in one answer to a hello; the asker asks for the rest.
     public static let datasetsPerAnswerMax = 1_000
+    /// Datasets exchanged at the same time: each has up to two pages and their messages in memory.
+    public static let parallelDatasetsMax = 64
     /// Bytes of the text in an error answer.
     public static let failureTextBytesMax = 4_096
     /// Conflicts listed by name in a result; all are counted.

@@ -11,13 +11,26 @@ public struct SyncOptions: Sendable {
     public var pageRecordsMax: Int
     /// What to do if the other side has deleted the dataset since the last exchange.
     public var onDatasetDeleted: DatasetDeletedAction
-    /// Called after each page, on the task that synchronises.
+    /// How many datasets are exchanged at the same time over one connection: 1...64.
+    public var parallelDatasetsMax: Int
+    /// How many records of one dataset an exchange takes in and hands out at most, from 1; nil for
+    /// no bound. What is left comes with the next exchange, which goes on where this one ended;
+    /// until then ``SyncResult/isComplete`` is false.
+    public var recordsPerRunMax: Int?
+    /// After how long the whole call is cancelled and ends with ``SyncError/Code/timedOut``; nil
+    /// for no bound. What was applied until then stays, and the next exchange goes on from there.
+    public var deadline: Duration?
+    /// Called after each page, on the task that synchronises the dataset: of several datasets at
+    /// the same time.
     public var progress: (@Sendable (SyncProgress) -> Void)?
+    /// Measures the deadline.
+    package var clock: any Clock<Duration> = ContinuousClock()
 
     public init(
         policy: MergePolicy = .lastWriterWins, attemptsMax: Int = 5,
         pageBytesMax: Int = 1 << 20, pageRecordsMax: Int = 8_192,
         onDatasetDeleted: DatasetDeletedAction = .keepAndStop,
+        parallelDatasetsMax: Int = 4, recordsPerRunMax: Int? = nil, deadline: Duration? = nil,
         progress: (@Sendable (SyncProgress) -> Void)? = nil
     ) {
         self.policy = policy
@@ -25,6 +38,9 @@ public struct SyncOptions: Sendable {
         self.pageBytesMax = pageBytesMax
         self.pageRecordsMax = pageRecordsMax
         self.onDatasetDeleted = onDatasetDeleted
+        self.parallelDatasetsMax = parallelDatasetsMax
+        self.recordsPerRunMax = recordsPerRunMax
+        self.deadline = deadline
         self.progress = progress
     }
 
@@ -34,6 +50,9 @@ public struct SyncOptions: Sendable {
         options.attemptsMax = min(max(attemptsMax, 1), 1_000)
         options.pageBytesMax = min(max(pageBytesMax, 1), SyncLimits.pageBytesMax)
         options.pageRecordsMax = min(max(pageRecordsMax, 1), SyncLimits.pageRecordsMax)
+        options.parallelDatasetsMax = min(
+            max(parallelDatasetsMax, 1), SyncLimits.parallelDatasetsMax)
+        options.recordsPerRunMax = recordsPerRunMax.map { max($0, 1) }
         return options
     }
 }

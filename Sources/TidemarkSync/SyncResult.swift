@@ -26,6 +26,9 @@ public struct SyncResult: Hashable, Sendable {
     /// Bytes of all messages about this dataset.
     public internal(set) var bytesSent = 0
     public internal(set) var bytesReceived = 0
+    /// Whether both sides now hold what both held: false if ``SyncOptions/recordsPerRunMax`` or an
+    /// error ended the exchange before.
+    public internal(set) var isComplete = false
     /// Rounds of pull and push.
     public internal(set) var attempts = 0
     /// This side's count of the dataset when the exchange ended.

@@ -97,9 +97,10 @@ struct ConflictSettlement {
         let answer: Resolution
         do {
             answer = try await handler(conflict)
-        } catch is CancellationError {
-            throw .cancelled(dataset: dataset.name)
         } catch {
+            guard !Task.isCancelled, !(error is CancellationError) else {
+                throw .cancelled(dataset: dataset.name)
+            }
             throw Self.stopped(local.key, "the merge policy failed with \"\(error)\"")
         }
         answers[question] = answer

@@ -24,7 +24,26 @@ struct PeerConnection: Sendable {
         guard hello.isComplete || !hello.datasets.isEmpty else {
             throw .badMessage("the peer's list of datasets does not go on")
         }
+        try check(hello.datasets, answer: request)
         return hello
+    }
+
+    /// The list must go on after what came before, or it would never end, and name nothing that
+    /// was not asked for, or a peer could draw out of us what is not meant for it.
+    private func check(
+        _ datasets: [DatasetGreeting], answer request: HelloRequest
+    ) throws(SyncError) {
+        let wanted = request.names.map { Set($0) }
+        var last = request.after
+        for dataset in datasets {
+            guard last.map({ $0 < dataset.name }) ?? true else {
+                throw .badMessage("the peer's list of datasets is not in order")
+            }
+            guard wanted?.contains(dataset.name) ?? true else {
+                throw .badMessage("the peer tells of a dataset that it was not asked about")
+            }
+            last = dataset.name
+        }
     }
 
     func pull(
@@ -55,9 +74,15 @@ struct PeerConnection: Sendable {
     ) async throws(SyncError) -> SyncMessage {
         guard !Task.isCancelled else { throw .cancelled() }
         let request = try message.encoded()
-        let bytes = try await transport.send(request)
-        guard !Task.isCancelled else { throw .cancelled() }
         traffic.sent += request.count
+        let bytes: [UInt8]
+        do throws(SyncError) {
+            bytes = try await transport.send(request)
+        } catch {
+            // Whatever a transport makes of it.
+            throw Task.isCancelled ? .cancelled() : error
+        }
+        guard !Task.isCancelled else { throw .cancelled() }
         traffic.received += bytes.count
         let frame = try MessageFrame.decoded(bytes)
         // A refusal reads the same in every version, so that it can say which versions there are.

@@ -102,11 +102,13 @@ extension SyncResponder {
         var outcome = PushAnswer.Outcome.accepted(changed: 0)
         /// Of the moment at which it was made.
         let syncCount: SyncCount
+        let lifecycle: DatasetLifecycle
 
         /// The count before the batch was applied, if nothing else was applied since the plan was
-        /// made; each write counts one.
+        /// made; each write counts one, unless the dataset was deleted in between.
         func count(before now: DatasetKnowledge) -> SyncCount? {
             now.syncCount.rawValue == syncCount.rawValue + UInt64(batch.writes.count)
+                && now.lifecycle == lifecycle
                 ? syncCount : nil
         }
     }
@@ -115,7 +117,7 @@ extension SyncResponder {
         _ request: PushRequest, for dataset: Dataset, _ checkpoint: PeerCheckpoint
     ) throws(StoreError) -> Plan {
         let knowledge = try dataset.knowledge()
-        var plan = Plan(syncCount: knowledge.syncCount)
+        var plan = Plan(syncCount: knowledge.syncCount, lifecycle: knowledge.lifecycle)
         var conflicts: [[UInt8]] = []
         for record in request.page.records {
             let local = try dataset.storedRecord(for: record.key)

@@ -2,13 +2,17 @@ import Tidemark
 
 extension SyncSession {
     /// Takes everything from the peer that is not known here, page by page.
-    func pull() async throws(SyncError) {
+    ///
+    /// - Returns: false if there is more, and as many records have come as may come at a time.
+    func pull() async throws(SyncError) -> Bool {
         var isLast = false
         while !isLast {
+            guard recordsLeft > 0 else { return false }
             let request = try engine(dataset.name) { () throws(StoreError) in
                 PullRequest(
                     address: address, since: pullPosition,
-                    recordsMax: try dataset.recordsPerPage(atMost: options.pageRecordsMax),
+                    recordsMax: try dataset.recordsPerPage(
+                        atMost: min(options.pageRecordsMax, recordsLeft)),
                     bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector))
             }
             let page = try await counted { connection, traffic throws(SyncError) in
@@ -29,6 +33,7 @@ extension SyncSession {
         // All that the peer has of them is here now.
         doubted = []
         confirmedKeys = []
+        return true
     }
 
     /// Applies a page as a whole together with the checkpoint behind it, or leaves everything as

@@ -1,7 +1,7 @@
 import Tidemark
 
 extension SyncSession {
-    /// Hands over everything the peer lacks, page by page.
+    /// Hands over everything the peer lacks, page by page, or as much of it as may travel at a time.
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
@@ -10,14 +10,18 @@ extension SyncSession {
                 RecordPage(
                     try dataset.changesPage(
                         since: pushPosition,
-                        recordsMax: dataset.recordsPerPage(atMost: options.pageRecordsMax),
+                        recordsMax: dataset.recordsPerPage(
+                            atMost: min(options.pageRecordsMax, recordsLeft)),
                         bytesMax: options.pageBytesMax,
                         excluding: remote?.vector ?? VersionVector()))
             }
             guard try isNews(page) else {
                 try rememberWhatThePeerTold()
+                result.isComplete = true
                 return true
             }
+            // What is about no record may still leave: how far we have pulled, for one.
+            guard recordsLeft > 0 || page.records.isEmpty else { return true }
             try engine(dataset.name) { () throws(StoreError) in
                 // That there is a peer must be known before it has anything: of a dataset that
                 // nobody else has, the store may forget deletions.
@@ -38,7 +42,10 @@ extension SyncSession {
                 result.pushed += changed
                 acknowledged = try remember(page, accepted: answer, pulled: pulled)
                 pushPosition = page.through
-                if page.isLast { return true }
+                if page.isLast {
+                    result.isComplete = true
+                    return true
+                }
             case .conflicts(_, let changed):
                 result.pushed += changed
                 return false
@@ -46,6 +53,27 @@ extension SyncSession {
                 pushPosition = syncCount
             }
         }
+    }
+
+    /// Tells the peer how far we have pulled, when nothing may be pushed yet: unless it knows, the
+    /// next exchange would begin where this one did, and never come to an end.
+    func acknowledge() async throws(SyncError) {
+        let pulled = try pulledThrough()
+        guard let remote, pulled > acknowledged else { return }
+        let ours = try engine(dataset.name) { () throws(StoreError) in
+            try store.sync()
+            return try dataset.knowledge()
+        }
+        // Of the dataset's life it is told nothing new, either.
+        let knowledge = PeerKnowledge(
+            vector: ours.vector, syncCount: ours.syncCount, lifecycle: remote.lifecycle)
+        let nothing = RecordPage(
+            records: [], through: pushPosition, isLast: false, knowledge: knowledge)
+        let request = PushRequest(
+            address: address, since: pushPosition, acknowledged: pulled, page: nothing)
+        self.remote = try await counted { connection, traffic throws(SyncError) in
+            try await connection.push(request, &traffic)
+        }.knowledge
     }
 
     /// Whether there is anything in a page, or about it, that the peer does not know.

@@ -41,6 +41,8 @@ final class SyncSession {
     var doubted: Set<ReplicaID> = []
     /// Keys of which the peer is known to have the write under a doubted id that is here.
     var confirmedKeys: Set<[UInt8]> = []
+    /// How many records may still travel in this exchange.
+    var recordsLeft: Int
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -54,6 +56,7 @@ final class SyncSession {
         self.options = options
         self.peer = peer
         result = SyncResult(dataset: dataset.name, remoteReplica: peer)
+        recordsLeft = options.recordsPerRunMax ?? .max
     }
 
     /// - Parameter greeting: the answer to a hello that was just asked; nil to ask first.
@@ -83,7 +86,8 @@ final class SyncSession {
                 dataset: dataset.name)
     }
 
-    /// - Returns: false if the peer wrote meanwhile what we must pull first.
+    /// - Returns: false if the peer wrote meanwhile what we must pull first, and the exchange is to
+    ///   begin again.
     private func attempt(_ known: DatasetGreeting?) async throws(SyncError) -> Bool {
         var greeting = known
         if greeting == nil {
@@ -97,8 +101,9 @@ final class SyncSession {
         try takePositions(greeting)
         if let remote {
             try settleLifecycle(remote.lifecycle)
-            if try hasNews(remote) {
-                try await pull()
+            if try hasNews(remote), try await !pull() {
+                try await acknowledge()
+                return true
             }
         }
         return try await push()
@@ -154,13 +159,16 @@ final class SyncSession {
         _ question: (PeerConnection, inout PeerConnection.Traffic) async throws(SyncError) -> Answer
     ) async throws(SyncError) -> Answer {
         var traffic = PeerConnection.Traffic()
-        let answer = try await question(connection, &traffic)
-        result.bytesSent += traffic.sent
-        result.bytesReceived += traffic.received
-        return answer
+        defer {
+            result.bytesSent += traffic.sent
+            result.bytesReceived += traffic.received
+        }
+        return try await question(connection, &traffic)
     }
 
     func report(_ phase: SyncProgress.Phase, records: Int) {
+        // A peer may send more than it was asked for.
+        recordsLeft -= min(recordsLeft, records)
         switch phase {
         case .pulling:
             result.pagesReceived += 1
@@ -174,6 +182,12 @@ final class SyncSession {
                 dataset: dataset.name, phase: phase, recordsReceived: recordsReceived,
                 recordsSent: recordsSent, bytesReceived: result.bytesReceived,
                 bytesSent: result.bytesSent))
+    }
+
+    /// What was done until an error ended it.
+    func resultSoFar() -> SyncResult {
+        result.isComplete = false
+        return (try? finished()) ?? result
     }
 
     private func finished() throws(SyncError) -> SyncResult {
