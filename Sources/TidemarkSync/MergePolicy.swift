@@ -13,8 +13,8 @@ public enum MergePolicy: Sendable {
     /// The other side's version wins, as a new write that descends from both.
     case keepRemote
     /// Asked once for each conflict, one at a time in each dataset, while no lock is held: it may
-    /// read and write the store. If it writes to the key in question, it is asked again about the outcome. An
-    /// error that it throws stops the exchange like ``Resolution/stop``.
+    /// read and write the store. If it writes to the key in question, it is asked again about the
+    /// outcome. An error that it throws stops the exchange like ``Resolution/stop``.
     case custom(@Sendable (Conflict) async throws -> Resolution)
 }
 

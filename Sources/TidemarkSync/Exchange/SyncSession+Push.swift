@@ -1,7 +1,8 @@
 import Tidemark
 
 extension SyncSession {
-    /// Hands over everything the peer lacks, page by page, or as much of it as may travel at a time.
+    /// Hands over everything the peer lacks, page by page, or as much of it as may travel in one
+    /// exchange.
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
