@@ -17,6 +17,14 @@ extension Dataset {
         }
     }
 
+    /// Whether there ever was an exchange with anybody, as far as this store remembers.
+    package func hasPeers() throws(StoreError) -> Bool {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return !state.peers.isEmpty
+        }
+    }
+
     /// The newest version of each key changed after `since`, in the order of change.
     ///
     /// - Parameters:

@@ -8,6 +8,7 @@ extension SyncSession {
             PeerLifecycle(try dataset.knowledge().lifecycle)
         }
         if theirs.isDeleted, !ours.isDeleted, theirs.isLater(than: ours) {
+            guard try isOfOurs(theirs) else { return try recreate(beside: theirs) }
             switch options.onDatasetDeleted {
             case .keepAndStop:
                 throw SyncError(
@@ -25,6 +26,16 @@ extension SyncSession {
             }
         }
         try engine(dataset.name) { () throws(StoreError) in try dataset.join(theirs) }
+    }
+
+    /// Whether who deleted the dataset can have known ours. One of the same name that was made here
+    /// and never met anybody is another one: nobody has deleted it.
+    private func isOfOurs(_ theirs: PeerLifecycle) throws(SyncError) -> Bool {
+        try engine(dataset.name) { () throws(StoreError) in
+            let ours = try dataset.vector
+            return try dataset.hasPeers()
+                || theirs.wiped.dots.contains { ours[$0.replica] > 0 }
+        }
     }
 
     /// Writes every record anew that the deletion covers, so that it no longer does, and brings
