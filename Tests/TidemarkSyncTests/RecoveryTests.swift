@@ -102,7 +102,7 @@ struct RecoveryTests {
     /// next must descend from the loser, too, or the two are in conflict for ever.
     @Test func aWriteAfterAnInterruptedMergeDescendsFromBothVersions() async throws {
         try fill(b, 0..<20, "theirs")
-        try await Task.sleep(for: .milliseconds(3))
+        a.clock.putForward(bySeconds: 60)
         try a.dataset().put("ours, later", for: "key 0")
         let broken = FaultyTransport(b.responder, .losesRequest, after: 2)
         await #expect(throws: SyncError.self) {

@@ -28,6 +28,7 @@ final class TemporaryDirectory: Sendable {
 final class TestReplica {
     let name: String
     let directory: TemporaryDirectory
+    let clock = TestClock()
     private(set) var store: Store
 
     init(_ name: String, in directory: TemporaryDirectory) throws {
@@ -35,16 +36,19 @@ final class TestReplica {
         self.directory = directory
         try FileManager.default.createDirectory(
             atPath: directory.path, withIntermediateDirectories: true)
-        store = try Self.open(name, directory)
+        store = try Self.open(name, directory, clock)
     }
 
-    private static func open(_ name: String, _ directory: TemporaryDirectory) throws -> Store {
+    private static func open(
+        _ name: String, _ directory: TemporaryDirectory, _ clock: TestClock
+    ) throws -> Store {
         var options = StoreOptions(
             durability: .memory, author: name, segmentBytes: 1 << 20, blockCacheBytes: 1 << 20,
             compactsAutomatically: false)
         // So that states are let go and read again wherever that is allowed.
         options.keptDatasetStatesMax = 0
-        return try Store.open(at: "\(directory.path)/\(name)", options: options)
+        return try Store.open(
+            at: "\(directory.path)/\(name)", options: options, storage: ClockedStorage(clock))
     }
 
     var responder: SyncResponder { SyncResponder(store: store) }
@@ -57,19 +61,19 @@ final class TestReplica {
 
     func reopen() throws {
         try store.close()
-        store = try Self.open(name, directory)
+        store = try Self.open(name, directory, clock)
     }
 
     func backUp() throws {
         try store.close()
         try directory.copy(name, to: "\(name).backup")
-        store = try Self.open(name, directory)
+        store = try Self.open(name, directory, clock)
     }
 
     func restore() throws {
         try store.close()
         try directory.copy("\(name).backup", to: name)
-        store = try Self.open(name, directory)
+        store = try Self.open(name, directory, clock)
     }
 }
 

@@ -1,0 +1,59 @@
+import Synchronization
+import Tidemark
+
+/// The wall clock of one replica: that of the system, put forward as a test likes.
+final class TestClock: Sendable {
+    private let aheadMilliseconds = Mutex<UInt64>(0)
+
+    /// From now on what is written here is later than what is written where the clock was put
+    /// forward less, however fast or slow the test runs.
+    func putForward(bySeconds seconds: UInt64) {
+        aheadMilliseconds.withLock { $0 += seconds * 1_000 }
+    }
+
+    fileprivate func milliseconds(_ system: SystemStorage) -> UInt64 {
+        system.wallClockMilliseconds() + aheadMilliseconds.withLock { $0 }
+    }
+}
+
+/// The real disk beside a clock of the replica's own.
+struct ClockedStorage: Storage {
+    let clock: TestClock
+    private let system = SystemStorage()
+
+    init(_ clock: TestClock) {
+        self.clock = clock
+    }
+
+    func wallClockMilliseconds() -> UInt64 { clock.milliseconds(system) }
+
+    func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
+
+    func randomUInt64() -> UInt64 { system.randomUInt64() }
+
+    func createDirectory(_ path: String) throws(StoreError) { try system.createDirectory(path) }
+
+    func listDirectory(_ path: String) throws(StoreError) -> [String] {
+        try system.listDirectory(path)
+    }
+
+    func openFile(_ path: String, _ mode: FileMode) throws(StoreError) -> any StorageFile {
+        try system.openFile(path, mode)
+    }
+
+    func rename(_ source: String, to target: String) throws(StoreError) {
+        try system.rename(source, to: target)
+    }
+
+    func link(_ source: String, to target: String) throws(StoreError) -> Bool {
+        try system.link(source, to: target)
+    }
+
+    func remove(_ path: String) throws(StoreError) { try system.remove(path) }
+
+    func syncDirectory(_ path: String) throws(StoreError) { try system.syncDirectory(path) }
+
+    func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
+        try system.lock(path)
+    }
+}
