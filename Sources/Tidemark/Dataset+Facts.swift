@@ -1,0 +1,42 @@
+// What a dataset knows of itself without being walked through.
+
+extension Dataset {
+    /// Bytes of a key and its value; nil if there is no live record. O(log n).
+    /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
+    public func size(of key: [UInt8]) throws(StoreError) -> Int? {
+        try withValue(for: key) { value in
+            guard let value else { return nil }
+            return key.count + value.byteCount
+        }
+    }
+
+    public func size(of key: String) throws(StoreError) -> Int? {
+        try size(of: Array(key.utf8))
+    }
+
+    /// How many records, tombstones included, were written here and are not known to be anywhere
+    /// else: those with ``Record/isDirty``, but for such as a peer has taken and not yet said so.
+    ///
+    /// Costs in proportion to the changes since the last exchange with the peer that has most.
+    /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
+    public func dirtyCount() throws(StoreError) -> Int {
+        let since = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            guard state.isVisible else { throw StoreError.datasetNotFound(state.name) }
+            // Who has everything up to here has every write of ours up to here.
+            return state.peers.values.reduce(SyncCount.zero) { max($0, $1.pushedThrough) }
+        }
+        // Deletions that were forgotten are known wherever they need to be.
+        let changes = try engine.changes(of: state, since: since, isExchange: true)
+        let (cursor, dirtiness) = (
+            RecordCursor(changes.steps, changes.dirtiness), changes.dirtiness
+        )
+        var count = 0
+        while let isDirty = try cursor.next({ entry, tables in
+            dirtiness.isDirty(tables.dot(of: entry))
+        }) {
+            count += isDirty ? 1 : 0
+        }
+        return count
+    }
+}
