@@ -22,6 +22,11 @@ public enum SyncLimits {
     public static let datasetsPerAnswerMax = 1_000
     /// Datasets exchanged at the same time: each has up to two pages and their messages in memory.
     public static let parallelDatasetsMax = 64
+    /// Datasets that one watch asks about: as many as one hello tells of.
+    public static let watchedDatasetsMax = datasetsPerAnswerMax
+    /// How long the answer to a watch may wait, in milliseconds: less than the half minute or
+    /// minute after which proxies and clients give up on a silent connection.
+    public static let watchMillisecondsMax = 25_000
     /// Bytes of the text in an error answer.
     public static let failureTextBytesMax = 4_096
     /// Conflicts listed by name in a result; all are counted.

@@ -7,6 +7,17 @@ public protocol SyncTransport: Sendable {
     /// - Throws: `unreachable`, `unauthorized`, `tooLarge`, `badMessage`, `peerFailed` or
     ///   `cancelled`. After an error the request may or may not have taken effect.
     func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8]
+
+    /// The same for a request whose answer may be as late as ``SyncLimits/watchMillisecondsMax``,
+    /// because it waits for something to happen. Unless the transport can wait so long, this is
+    /// ``send(_:)``, and the answer comes at once.
+    func watch(_ request: [UInt8]) async throws(SyncError) -> [UInt8]
+}
+
+extension SyncTransport {
+    public func watch(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
+        try await send(request)
+    }
 }
 
 /// A peer in the same process. The same bytes pass as over any other transport.
@@ -19,5 +30,9 @@ public struct InMemoryTransport: SyncTransport {
 
     public func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
         responder.respond(to: request)
+    }
+
+    public func watch(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
+        await responder.watch(request)
     }
 }

@@ -69,6 +69,17 @@ struct MessageTests {
         .pushAnswer(
             PushAnswer(outcome: .conflicts(keys: [[1], [2, 3]], changed: 0), knowledge: knowledge)),
         .pushAnswer(PushAnswer(outcome: .gap(17), knowledge: knowledge)),
+        .watch(
+            WatchRequest(
+                from: a, to: b, waitMilliseconds: 25_000,
+                items: [
+                    WatchRequest.Item(dataset: "notes", since: 300),
+                    WatchRequest.Item(dataset: "orders", since: SyncCount(rawValue: .max)),
+                ])),
+        .watchAnswer(
+            WatchAnswer(
+                hasWaited: true, news: [WatchRequest.Item(dataset: "notes", since: 301)])),
+        .watchAnswer(WatchAnswer(hasWaited: false, news: [])),
         .failure(Failure(code: "tooLarge", message: "too large; make it smaller")),
     ]
 

@@ -69,15 +69,31 @@ struct PeerConnection: Sendable {
         return pushed
     }
 
+    /// Returns when something changed, the time is over, or the responder cannot wait.
+    func watch(_ request: WatchRequest) async throws(SyncError) -> WatchAnswer {
+        var traffic = Traffic()
+        let answer = try await ask(.watch(request), &traffic, isWatch: true)
+        guard case .watchAnswer(let watched) = answer else { throw Self.misplaced(answer) }
+        let known = Dictionary(
+            request.items.map { ($0.dataset, $0.since) }, uniquingKeysWith: { first, _ in first })
+        for item in watched.news {
+            guard let since = known[item.dataset], item.since > since else {
+                throw .badMessage("the peer announces what it was not asked about")
+            }
+        }
+        return watched
+    }
+
     private func ask(
-        _ message: SyncMessage, _ traffic: inout Traffic
+        _ message: SyncMessage, _ traffic: inout Traffic, isWatch: Bool = false
     ) async throws(SyncError) -> SyncMessage {
         guard !Task.isCancelled else { throw .cancelled() }
         let request = try message.encoded()
         traffic.sent += request.count
         let bytes: [UInt8]
         do throws(SyncError) {
-            bytes = try await transport.send(request)
+            bytes =
+                isWatch ? try await transport.watch(request) : try await transport.send(request)
         } catch {
             // Whatever a transport makes of it.
             throw Task.isCancelled ? .cancelled() : error

@@ -63,7 +63,8 @@ public final class SyncResponder: Sendable {
         case .hello(let request): return .helloAnswer(try answer(to: request))
         case .pull(let request): return .pullAnswer(try answer(to: request))
         case .push(let request): return .pushAnswer(try answer(to: request))
-        case .helloAnswer, .pullAnswer, .pushAnswer, .failure:
+        case .watch(let request): return .watchAnswer(try answer(to: request))
+        case .helloAnswer, .pullAnswer, .pushAnswer, .watchAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }

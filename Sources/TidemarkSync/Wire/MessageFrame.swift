@@ -19,9 +19,11 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case hello = 0x01
     case pull = 0x02
     case push = 0x03
+    case watch = 0x08
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
+    case watchAnswer = 0x88
     case failure = 0xFF
 }
 

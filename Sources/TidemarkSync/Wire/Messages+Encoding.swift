@@ -8,9 +8,11 @@ extension SyncMessage {
         case .hello(let request): request.write(to: &writer)
         case .pull(let request): request.write(to: &writer)
         case .push(let request): request.write(to: &writer)
+        case .watch(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
+        case .watchAnswer(let answer): answer.write(to: &writer)
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound

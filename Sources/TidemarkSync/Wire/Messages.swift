@@ -119,9 +119,11 @@ enum SyncMessage: Hashable, Sendable {
     case hello(HelloRequest)
     case pull(PullRequest)
     case push(PushRequest)
+    case watch(WatchRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
+    case watchAnswer(WatchAnswer)
     case failure(Failure)
 
     var kind: MessageKind {
@@ -129,9 +131,11 @@ enum SyncMessage: Hashable, Sendable {
         case .hello: .hello
         case .pull: .pull
         case .push: .push
+        case .watch: .watch
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
+        case .watchAnswer: .watchAnswer
         case .failure: .failure
         }
     }

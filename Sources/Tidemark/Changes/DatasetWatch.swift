@@ -1,0 +1,37 @@
+// What the answering side of a watch needs of the store.
+
+extension Store {
+    /// Which of these datasets have a count above the given one, and which. A dataset that is not
+    /// known here has none. O(datasets asked about).
+    package func datasetsAhead(
+        of counts: [String: SyncCount]
+    ) throws(StoreError) -> [String: SyncCount] {
+        var ahead: [String: SyncCount] = [:]
+        for (name, known) in counts {
+            try DatasetName.check(name)
+            guard let state = try engine.existingState(named: name) else { continue }
+            let count = engine.monitor.withLock { state.syncCount }
+            if count > known.rawValue { ahead[name] = SyncCount(rawValue: count) }
+        }
+        return ahead
+    }
+
+    /// The same, but waits until there is any; none only if the task is cancelled or the store is
+    /// closed. Sleeps without a thread, and looks only at what has changed.
+    package func untilAhead(
+        of counts: [String: SyncCount]
+    ) async throws(StoreError) -> [String: SyncCount] {
+        // Opened before anything is looked at, so that no change falls between.
+        let mailbox = engine.waiters.openMailbox()
+        var ahead = try datasetsAhead(of: counts)
+        while ahead.isEmpty, !Task.isCancelled, !engine.waiters.isClosed {
+            await engine.waiters.wait(for: nil) { !mailbox.isEmpty }
+            var changed: [String: SyncCount] = [:]
+            for name in mailbox.takeAll() {
+                changed[name] = counts[name]
+            }
+            ahead = try datasetsAhead(of: changed)
+        }
+        return ahead
+    }
+}
