@@ -42,6 +42,10 @@ public struct SyncError: Error, Hashable, Sendable {
         public static let store = Code("store")
         /// The exchange did not end within ``SyncOptions/deadline``. Repeat it to go on.
         public static let timedOut = Code("timedOut")
+        /// There is no network, by the app's own account. Wait for one.
+        public static let offline = Code("offline")
+        /// There is only an expensive network, which the policy leaves alone. Wait or allow it.
+        public static let expensiveNetwork = Code("expensiveNetwork")
         /// The task was cancelled. What was applied until then stays.
         public static let cancelled = Code("cancelled")
     }

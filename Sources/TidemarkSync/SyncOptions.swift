@@ -11,6 +11,9 @@ public struct SyncOptions: Sendable {
     public var pageRecordsMax: Int
     /// What to do if the other side has deleted the dataset since the last exchange.
     public var onDatasetDeleted: DatasetDeletedAction
+    /// Asked in place of ``onDatasetDeleted``, once for each deletion that is met, while no lock is
+    /// held: it may read and write the store.
+    public var deletedDatasetHandler: (@Sendable (DatasetDeletion) async -> DatasetDeletedAction)?
     /// How many datasets are exchanged at the same time over one connection: 1...64.
     public var parallelDatasetsMax: Int
     /// How many records of one dataset an exchange takes in and hands out at most, from 1; nil for
@@ -23,6 +26,10 @@ public struct SyncOptions: Sendable {
     /// Called after each page, on the task that synchronises the dataset: of several datasets at
     /// the same time.
     public var progress: (@Sendable (SyncProgress) -> Void)?
+    /// Told what happens, on the task that synchronises the dataset, while no lock is held.
+    var observer: (@Sendable (SyncEvent) -> Void)?
+    /// Whether to go through everything again, whatever was exchanged before.
+    var isFull = false
     /// Measures the deadline.
     package var clock: any Clock<Duration> = ContinuousClock()
 

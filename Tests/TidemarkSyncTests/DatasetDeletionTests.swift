@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import Tidemark
 import TidemarkSync
@@ -127,5 +128,76 @@ struct DatasetDeletionTests {
         try await a.store.synchronize(with: b.transport)
         try await b.store.synchronize(with: c.transport)
         #expect(try c.store.existingDataset("notes") == nil)
+    }
+}
+
+/// The handler that is asked when a dataset was deleted on the other side.
+struct DeletedDatasetHandlerTests {
+    let a: TestReplica
+    let b: TestReplica
+
+    init() throws {
+        let directory = TemporaryDirectory()
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+    }
+
+    private func deleteThere() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        try a.dataset().put("unseen", for: "unseen")
+        try b.store.deleteDataset("notes")
+    }
+
+    private func options(
+        _ handler: @escaping @Sendable (DatasetDeletion) async -> DatasetDeletedAction
+    ) -> SyncOptions {
+        var options = SyncOptions()
+        options.deletedDatasetHandler = handler
+        return options
+    }
+
+    @Test(arguments: [
+        DatasetDeletedAction.discardLocal, .keepAndRecreate, .keepAndStop,
+    ])
+    func theAnswerIsDone(_ action: DatasetDeletedAction) async throws {
+        try await deleteThere()
+        let asked = Mutex<[DatasetDeletion]>([])
+        let report = await a.store.synchronizeEach(
+            with: b.transport,
+            options: options { deletion in
+                asked.withLock { $0.append(deletion) }
+                return action
+            })
+        #expect(asked.withLock { $0.map(\.dataset) } == ["notes"])
+        #expect(asked.withLock { $0.first?.peer } == b.store.replicaID)
+        switch action {
+        case .discardLocal:
+            #expect(report.isComplete)
+            #expect(try a.store.existingDataset("notes") == nil)
+        case .keepAndRecreate:
+            #expect(report.isComplete)
+            #expect(try b.dataset().text("unseen") == "unseen")
+            #expect(try b.dataset().text("shared") == "shared")
+        case .keepAndStop:
+            #expect(report["notes"]?.error?.code == .datasetDeleted)
+            #expect(try a.dataset().text("unseen") == "unseen")
+            #expect(try b.store.existingDataset("notes") == nil)
+        }
+    }
+
+    /// What the handler itself does to the dataset counts, and its answer is then about nothing.
+    @Test func aHandlerMayDeleteTheDatasetItself() async throws {
+        try await deleteThere()
+        let store = a.store
+        let report = await a.store.synchronizeEach(
+            with: b.transport,
+            options: options { _ in
+                _ = try? store.deleteDataset("notes")
+                return .keepAndRecreate
+            })
+        #expect(report.isComplete)
+        #expect(try a.store.existingDataset("notes") == nil)
+        #expect(try b.store.existingDataset("notes") == nil)
     }
 }

@@ -3,29 +3,44 @@ import Tidemark
 extension SyncSession {
     /// Brings what the peer knows of the dataset's life into ours, before any record is compared.
     /// If it was deleted there and still lives here, the options decide.
-    func settleLifecycle(_ theirs: PeerLifecycle) throws(SyncError) {
+    func settleLifecycle(_ theirs: PeerLifecycle) async throws(SyncError) {
+        guard try isDeletedThereOnly(theirs) else {
+            return try engine(dataset.name) { () throws(StoreError) in try dataset.join(theirs) }
+        }
+        guard try isOfOurs(theirs) else { return try recreate(beside: theirs) }
+        let action = await action(after: theirs)
+        // Asking takes time, in which it may have been deleted here, too, or made anew.
+        guard try isDeletedThereOnly(theirs) else { return try await settleLifecycle(theirs) }
+        switch action {
+        case .keepAndStop:
+            throw SyncError(
+                .datasetDeleted,
+                "the dataset was deleted on the other side and still lives here; "
+                    + "choose discardLocal or keepAndRecreate for onDatasetDeleted")
+        case .discardLocal:
+            // First ours: after a crash between the two steps it is deleted on either view.
+            try engine(dataset.name) { () throws(StoreError) in
+                _ = try store.deleteDataset(dataset.name)
+                try dataset.join(theirs)
+            }
+        case .keepAndRecreate:
+            try recreate(beside: theirs)
+        }
+    }
+
+    private func isDeletedThereOnly(_ theirs: PeerLifecycle) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in
             PeerLifecycle(try dataset.knowledge().lifecycle)
         }
-        if theirs.isDeleted, !ours.isDeleted, theirs.isLater(than: ours) {
-            guard try isOfOurs(theirs) else { return try recreate(beside: theirs) }
-            switch options.onDatasetDeleted {
-            case .keepAndStop:
-                throw SyncError(
-                    .datasetDeleted,
-                    "the dataset was deleted on the other side and still lives here; "
-                        + "choose discardLocal or keepAndRecreate for onDatasetDeleted")
-            case .discardLocal:
-                // First ours: after a crash between the two steps it is deleted on either view.
-                try engine(dataset.name) { () throws(StoreError) in
-                    _ = try store.deleteDataset(dataset.name)
-                }
-            case .keepAndRecreate:
-                try recreate(beside: theirs)
-                return
-            }
-        }
-        try engine(dataset.name) { () throws(StoreError) in try dataset.join(theirs) }
+        return theirs.isDeleted && !ours.isDeleted && theirs.isLater(than: ours)
+    }
+
+    private func action(after theirs: PeerLifecycle) async -> DatasetDeletedAction {
+        let deletion = DatasetDeletion(dataset: dataset.name, peer: peer, time: theirs.time)
+        let action =
+            await options.deletedDatasetHandler?(deletion) ?? options.onDatasetDeleted
+        options.observer?(.datasetDeletedRemotely(deletion, action))
+        return action
     }
 
     /// Whether who deleted the dataset can have known ours. One of the same name that was made here

@@ -22,7 +22,7 @@ extension SyncSession {
                 throw SyncError(
                     .peerChanged, "this store took a new replica id; repeat the exchange")
             }
-            try settleLifecycle(page.knowledge.lifecycle)
+            try await settleLifecycle(page.knowledge.lifecycle)
             try rewriteDoubtful(before: page)
             try await apply(page)
             remote = page.knowledge
@@ -52,6 +52,7 @@ extension SyncSession {
                     result.note(settled)
                 }
                 confirmedKeys.formUnion(plan.confirmed)
+                tellApplied(plan.batch, plan.settled)
                 return
             }
         }

@@ -38,6 +38,7 @@ extension SyncSession {
             }
             remote = answer.knowledge
             report(.pushing, records: page.records.count)
+            tellPushed(page, answer.outcome)
             switch answer.outcome {
             case .accepted(let changed):
                 result.pushed += changed

@@ -100,7 +100,7 @@ final class SyncSession {
         remote = greeting?.knowledge
         try takePositions(greeting)
         if let remote {
-            try settleLifecycle(remote.lifecycle)
+            try await settleLifecycle(remote.lifecycle)
             if try hasNews(remote), try await !pull() {
                 try await acknowledge()
                 return true
@@ -113,8 +113,13 @@ final class SyncSession {
     /// cost a round trip.
     private func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.vector }
-        return remote.syncCount > pullPosition || !trusted(ours).covers(remote.vector)
+        return isBeginningAfresh || remote.syncCount > pullPosition
+            || !trusted(ours).covers(remote.vector)
     }
+
+    /// Whether positions count for nothing. Only once: what a full exchange has been through need
+    /// not be gone through again because the peer wrote meanwhile.
+    private var isBeginningAfresh: Bool { options.isFull && result.attempts == 1 }
 
     private func greet() async throws(SyncError) -> DatasetGreeting? {
         let request = HelloRequest(
@@ -148,6 +153,7 @@ final class SyncSession {
         pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
         if pullPosition > theirs { pullPosition = .zero }
         if pushPosition > ours.syncCount { pushPosition = .zero }
+        if isBeginningAfresh { (pullPosition, pushPosition) = (.zero, .zero) }
     }
 
     var address: Address {

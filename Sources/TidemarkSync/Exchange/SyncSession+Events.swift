@@ -1,0 +1,42 @@
+import Tidemark
+
+// What is told to whoever observes an exchange, always after it happened and while no lock is
+// held. Nothing of it is made if nobody observes.
+
+extension SyncSession {
+    /// Which values here are others now, after a page was applied.
+    func tellApplied(_ batch: ReplicationBatch?, _ settled: [SyncResult.Settlement]) {
+        guard let observer = options.observer else { return }
+        if !settled.isEmpty { observer(.conflictsSettled(dataset: dataset.name, settled)) }
+        let kept = Set(settled.lazy.filter { $0.decision == .local }.map(\.key))
+        var changed: [[UInt8]] = []
+        for write in batch?.writes ?? [] where !kept.contains(write.key) {
+            if case .adopt(_, let version, _) = write.content,
+                version.dot == write.expected?.dot
+            {
+                // The same write, of which more is known now.
+                continue
+            }
+            changed.append(write.key)
+        }
+        guard !changed.isEmpty else { return }
+        observer(.localChanged(dataset: dataset.name, keys: changed))
+    }
+
+    /// Which records of ours the peer has now.
+    func tellPushed(_ page: RecordPage, _ outcome: PushAnswer.Outcome) {
+        guard let observer = options.observer else { return }
+        let refused: Set<[UInt8]>
+        switch outcome {
+        case .gap, .accepted(changed: 0), .conflicts(_, changed: 0): return
+        case .accepted: refused = []
+        case .conflicts(let keys, _):
+            // Of more conflicts than can be listed it is not known which records they are.
+            guard keys.count < SyncLimits.conflictKeysMax else { return }
+            refused = Set(keys)
+        }
+        let keys = page.records.lazy.map(\.key).filter { !refused.contains($0) }
+        guard !keys.isEmpty else { return }
+        observer(.remoteChanged(dataset: dataset.name, keys: Array(keys)))
+    }
+}
