@@ -30,6 +30,8 @@ public struct SyncOptions: Sendable {
     var observer: (@Sendable (SyncEvent) -> Void)?
     /// Whether to go through everything again, whatever was exchanged before.
     var isFull = false
+    /// Whether to ask as nobody, so that the peer plans what it would do and does nothing.
+    var isDryRun = false
     /// Measures the deadline.
     package var clock: any Clock<Duration> = ContinuousClock()
 

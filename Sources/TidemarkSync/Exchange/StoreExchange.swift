@@ -135,7 +135,8 @@ struct StoreExchange: Sendable {
         defer { report.add(traffic) }
         let answer = try await connection.hello(
             HelloRequest(
-                versions: SyncLimits.protocolVersions, from: asker, names: names, after: after),
+                versions: SyncLimits.protocolVersions, from: options.asker(store), names: names,
+                after: after),
             &traffic)
         report.peer = answer.replica
         try SyncSession.refuse(answer.replica, sameAs: asker)

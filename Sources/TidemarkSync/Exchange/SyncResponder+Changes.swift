@@ -16,15 +16,17 @@ extension SyncResponder {
     func answer(to request: PullRequest) throws(SyncError) -> PullAnswer {
         try check(request.address)
         let dataset = try dataset(request.address.dataset, creating: false)
-        try renewIfRolledBack(request.vector, dataset, request.address)
+        let isRemembered = request.address.from != .nobody
+        if isRemembered { try renewIfRolledBack(request.vector, dataset, request.address) }
         return try engine(dataset.name) { () throws(StoreError) in
-            try acknowledge(request, dataset)
+            if isRemembered { try acknowledge(request, dataset) }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             let page = try dataset.changesPage(
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
                 excluding: request.vector)
-            try store.sync()
+            // Nobody keeps what is given to it.
+            if isRemembered { try store.sync() }
             return PullAnswer(page: RecordPage(page))
         }
     }
@@ -47,6 +49,7 @@ extension SyncResponder {
 
     func answer(to request: PushRequest) throws(SyncError) -> PushAnswer {
         try check(request.address)
+        guard request.address.from != .nobody else { return try forecast(request) }
         let dataset = try dataset(request.address.dataset, creating: true)
         let theirs = request.page.knowledge
         try renewIfRolledBack(theirs.vector, dataset, request.address)
@@ -71,6 +74,26 @@ extension SyncResponder {
             .contended,
             "the records of a page were written faster than they could be compared; "
                 + "repeat the exchange", dataset: dataset.name)
+    }
+
+    /// What would come of a push, if it were not nobody's: nothing is applied, and nothing noted.
+    private func forecast(_ request: PushRequest) throws(SyncError) -> PushAnswer {
+        let name = request.address.dataset
+        return try engine(name) { () throws(StoreError) in
+            guard let dataset = try store.datasetForSync(name, creating: false) else {
+                // It would know what it was given; as it is, it knows nothing.
+                let nothing = PeerKnowledge(
+                    vector: VersionVector(), syncCount: .zero,
+                    lifecycle: request.page.knowledge.lifecycle)
+                return PushAnswer(
+                    outcome: .accepted(changed: request.page.records.count), appliedAfter: nil,
+                    knowledge: nothing)
+            }
+            let plan = try makePlan(request, for: dataset, PeerCheckpoint())
+            return PushAnswer(
+                outcome: plan.outcome, appliedAfter: nil,
+                knowledge: PeerKnowledge(try dataset.knowledge()))
+        }
     }
 
     /// What is applied is durable before it is answered for.

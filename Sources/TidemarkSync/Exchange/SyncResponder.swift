@@ -84,8 +84,10 @@ public final class SyncResponder: Sendable {
             if vectorEntries > SyncLimits.pageVectorEntriesMax, !datasets.isEmpty { break }
             datasets.append(greeting)
         }
-        // What the vectors speak of may be acted upon, so it must not be lost any more.
-        try engine { () throws(StoreError) in try store.sync() }
+        if request.from != .nobody {
+            // What the vectors speak of may be acted upon, so it must not be lost any more.
+            try engine { () throws(StoreError) in try store.sync() }
+        }
         return HelloAnswer(
             version: min(request.versions.upperBound, SyncLimits.protocolVersions.upperBound),
             replica: store.replicaID, datasets: datasets,

@@ -123,7 +123,8 @@ final class SyncSession {
 
     private func greet() async throws(SyncError) -> DatasetGreeting? {
         let request = HelloRequest(
-            versions: SyncLimits.protocolVersions, from: store.replicaID, names: [dataset.name])
+            versions: SyncLimits.protocolVersions, from: options.asker(store),
+            names: [dataset.name])
         let answer = try await counted { connection, traffic throws(SyncError) in
             try await connection.hello(request, &traffic)
         }
@@ -157,7 +158,7 @@ final class SyncSession {
     }
 
     var address: Address {
-        Address(from: store.replicaID, to: peer, dataset: dataset.name)
+        Address(from: options.asker(store), to: peer, dataset: dataset.name)
     }
 
     /// Asks, and adds what it took to the result.

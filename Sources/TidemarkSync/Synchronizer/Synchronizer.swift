@@ -102,6 +102,23 @@ public final class Synchronizer: Sendable {
         try await run(SyncWish(names: names.map { Set($0) }, isFull: true))
     }
 
+    /// What ``synchronize(_:)`` would do, if the argument is true; see
+    /// `Store.forecast(with:datasets:options:)`. Takes no part in runs, is tried once and makes no
+    /// events.
+    ///
+    /// - Throws: `offline`, `expensiveNetwork`; why the exchange did not come to its end; `store`
+    ///   if the fork on which it runs cannot be made.
+    public func synchronize(
+        _ names: [String]? = nil, dryRun: Bool
+    ) async throws(SyncError) -> SyncReport {
+        guard dryRun else { return try await synchronize(names) }
+        if let refusal = runner.networkRefusal { throw refusal }
+        let report = try await store.forecast(
+            with: runner.transport, datasets: names, options: runner.options.exchange)
+        if let error = report.error { throw error }
+        return report
+    }
+
     /// Waits for a network that the policy allows, and synchronises then; at once if there is one.
     /// If it goes away again before anything was sent, waits anew.
     ///
