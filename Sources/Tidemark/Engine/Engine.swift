@@ -73,6 +73,8 @@ final class Engine: @unchecked Sendable {
     var syncGroups = SyncGroups()
     /// Why nothing more is accepted; the first failure stands.
     var failure: StoreError?
+    /// See ``Store/openingID``; nil as long as nobody has asked for it.
+    var openingID: UInt64?
     var isClosed = false
     /// Closing has begun: what is under way makes haste, or gives up.
     var isClosing = false
