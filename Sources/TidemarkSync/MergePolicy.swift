@@ -12,6 +12,16 @@ public enum MergePolicy: Sendable {
     case keepLocal
     /// The other side's version wins, as a new write that descends from both.
     case keepRemote
+    /// JSON documents become one; see ``AutoMerge``.
+    case autoMerge(AutoMerge)
+    /// ``MergeableValue``s of this module become one by their own laws, whichever kind each is.
+    /// A deletion yields to a change. What is none, or of two kinds, is left to the last writer,
+    /// and a ``MergeReport`` says so.
+    case mergeable
+    /// Optimistic concurrency: the conflict stays for the application to settle, told by
+    /// ``SyncOptions/onPending``. The other records of the dataset are taken in all the same; the
+    /// exchange ends with ``SyncError/Code/conflictPending``, and nothing is pushed.
+    case leavePending
     /// Asked once for each conflict, one at a time in each dataset, while no lock is held: it may
     /// read and write the store. If it writes to the key in question, it is asked again about the
     /// outcome. An error that it throws stops the exchange like ``Resolution/stop``.
@@ -20,23 +30,50 @@ public enum MergePolicy: Sendable {
 
 /// Two versions of one key, neither an ancestor of the other. A deleted one has a nil value.
 public struct Conflict: Hashable, Sendable {
+    /// What is known of the version that both descend from.
+    public enum Ancestry: Hashable, Sendable {
+        /// The newest version that both descend from and that is kept here.
+        case known(Record)
+        /// There was none: both sides made the record without having seen the other's.
+        case nonexistent
+        /// There may have been one, but it is not kept here: retention dropped it, or it never
+        /// came here, only what was made of it.
+        case notKept
+    }
+
     public let dataset: String
     public let key: [UInt8]
-    /// The newest version that both descend from; nil if there was none or it is no longer kept.
-    public let ancestor: Record?
+    public let ancestry: Ancestry
     /// This side's version.
     public let local: Record
     /// The other side's version. Its `syncCount` is the other side's.
     public let remote: Record
 
     public init(
-        dataset: String, key: [UInt8], ancestor: Record?, local: Record, remote: Record
+        dataset: String, key: [UInt8], ancestry: Ancestry, local: Record, remote: Record
     ) {
         self.dataset = dataset
         self.key = key
-        self.ancestor = ancestor
+        self.ancestry = ancestry
         self.local = local
         self.remote = remote
+    }
+
+    /// The newest version that both descend from; nil unless it is ``Ancestry/known(_:)``.
+    public var ancestor: Record? {
+        guard case .known(let record) = ancestry else { return nil }
+        return record
+    }
+
+    /// What the record holds after a resolution; nil if it is deleted, and for
+    /// ``Resolution/stop``.
+    public func value(after resolution: Resolution) -> [UInt8]? {
+        switch resolution {
+        case .keepLocal: local.value
+        case .keepRemote: remote.value
+        case .value(let value): value
+        case .delete, .stop: nil
+        }
     }
 }
 

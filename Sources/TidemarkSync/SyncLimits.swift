@@ -33,6 +33,13 @@ public enum SyncLimits {
     public static let settlementsMax = 1_000
     /// Conflicting keys listed in the answer to a push. The asker pulls them all anyway.
     public static let conflictKeysMax = 1_000
+    /// Things lost by one merge that its report shows; all are counted.
+    public static let lostFieldsMax = 100
+    /// Bytes of a value that a report shows; a greater one is left out.
+    public static let lostValueBytesMax = 1_024
+    /// Things lost that the reports of one result show together: with the values at their largest
+    /// about 12 MB in memory.
+    public static let reportedFieldsMax = 1_000
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

@@ -1,7 +1,9 @@
 /// How an exchange is carried out.
 public struct SyncOptions: Sendable {
-    /// How conflicts are settled.
+    /// How conflicts are settled, unless ``policies`` says otherwise.
     public var policy: MergePolicy
+    /// How conflicts in the datasets of these names are settled.
+    public var policies: [String: MergePolicy]
     /// How often pull and push are repeated if the peer changes meanwhile: 1...1,000.
     public var attemptsMax: Int
     /// About how many bytes of keys and values a page carries: 1...16 MiB. A larger record travels
@@ -23,6 +25,9 @@ public struct SyncOptions: Sendable {
     /// After how long the whole call is cancelled and ends with ``SyncError/Code/timedOut``; nil
     /// for no bound. What was applied until then stays, and the next exchange goes on from there.
     public var deadline: Duration?
+    /// Called for each conflict that ``MergePolicy/leavePending`` leaves, on the task that
+    /// synchronises. Settle it with `Dataset.settle(_:as:)`, then or later.
+    public var onPending: (@Sendable (Conflict) -> Void)?
     /// Called after each page, on the task that synchronises the dataset: of several datasets at
     /// the same time.
     public var progress: (@Sendable (SyncProgress) -> Void)?
@@ -36,13 +41,15 @@ public struct SyncOptions: Sendable {
     package var clock: any Clock<Duration> = ContinuousClock()
 
     public init(
-        policy: MergePolicy = .lastWriterWins, attemptsMax: Int = 5,
-        pageBytesMax: Int = 1 << 20, pageRecordsMax: Int = 8_192,
+        policy: MergePolicy = .lastWriterWins, policies: [String: MergePolicy] = [:],
+        attemptsMax: Int = 5, pageBytesMax: Int = 1 << 20, pageRecordsMax: Int = 8_192,
         onDatasetDeleted: DatasetDeletedAction = .keepAndStop,
         parallelDatasetsMax: Int = 4, recordsPerRunMax: Int? = nil, deadline: Duration? = nil,
+        onPending: (@Sendable (Conflict) -> Void)? = nil,
         progress: (@Sendable (SyncProgress) -> Void)? = nil
     ) {
         self.policy = policy
+        self.policies = policies
         self.attemptsMax = attemptsMax
         self.pageBytesMax = pageBytesMax
         self.pageRecordsMax = pageRecordsMax
@@ -50,6 +57,7 @@ public struct SyncOptions: Sendable {
         self.parallelDatasetsMax = parallelDatasetsMax
         self.recordsPerRunMax = recordsPerRunMax
         self.deadline = deadline
+        self.onPending = onPending
         self.progress = progress
     }
 

@@ -21,6 +21,11 @@ public struct SyncResult: Hashable, Sendable {
     public internal(set) var conflicts = 0
     /// The first ``SyncLimits/settlementsMax`` conflicts, in the order in which they were settled.
     public internal(set) var settled: [Settlement] = []
+    /// What merges lost, in the order in which they were made: as many as show
+    /// ``SyncLimits/reportedFieldsMax`` things lost.
+    public internal(set) var reports: [MergeReport] = []
+    /// Reports that came after those.
+    public internal(set) var reportsLeftOut = 0
     public internal(set) var pagesSent = 0
     public internal(set) var pagesReceived = 0
     /// Bytes of all messages about this dataset.
@@ -40,6 +45,15 @@ public struct SyncResult: Hashable, Sendable {
     init(dataset: String, remoteReplica: ReplicaID) {
         self.dataset = dataset
         self.remoteReplica = remoteReplica
+    }
+
+    mutating func note(_ report: MergeReport) {
+        let shown = reports.reduce(report.lost.count) { $0 + $1.lost.count }
+        if reportsLeftOut == 0, shown <= SyncLimits.reportedFieldsMax {
+            reports.append(report)
+        } else {
+            reportsLeftOut += 1
+        }
     }
 
     mutating func note(_ settlement: Settlement) {

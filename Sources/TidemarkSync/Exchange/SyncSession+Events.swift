@@ -17,7 +17,8 @@ extension SyncSession {
                 // The same write, of which more is known now.
                 continue
             }
-            changed.append(write.key)
+            // A settled conflict may be two writes to its key, one after the other.
+            if changed.last != write.key { changed.append(write.key) }
         }
         guard !changed.isEmpty else { return }
         observer(.localChanged(dataset: dataset.name, keys: changed))

@@ -5,9 +5,13 @@ extension SyncSession {
     ///
     /// - Returns: false if there is more, and as many records have come as may come at a time.
     func pull() async throws(SyncError) -> Bool {
+        firstPending = nil
         var isLast = false
         while !isLast {
-            guard recordsLeft > 0 else { return false }
+            guard recordsLeft > 0 else {
+                try checkPending()
+                return false
+            }
             let request = try engine(dataset.name) { () throws(StoreError) in
                 PullRequest(
                     address: address, since: pullPosition,
@@ -30,16 +34,23 @@ extension SyncSession {
             isLast = page.isLast
             report(.pulling, records: page.records.count)
         }
+        try checkPending()
         // All that the peer has of them is here now.
         doubted = []
         confirmedKeys = []
         return true
     }
 
+    /// Nothing is pushed, and nothing more is asked for, as long as a conflict waits.
+    private func checkPending() throws(SyncError) {
+        guard let firstPending else { return }
+        throw .unsettled(firstPending, "the merge policy leaves it to the application")
+    }
+
     /// Applies a page as a whole together with the checkpoint behind it, or leaves everything as
     /// it was and throws. Repeats the comparison if a record was written meanwhile.
     private func apply(_ page: RecordPage) async throws(SyncError) {
-        var settlement = ConflictSettlement(dataset: dataset, policy: options.policy)
+        var settlement = ConflictSettlement(dataset: dataset, policy: policy)
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let plan = try await plan(page, &settlement)
             let moved = try engine(dataset.name) { () throws(StoreError) in
@@ -48,11 +59,16 @@ extension SyncSession {
             }
             if moved.isEmpty {
                 result.pulled += plan.pulled
-                for settled in plan.settled {
-                    result.note(settled)
+                for outcome in plan.settled {
+                    result.note(outcome.settlement)
+                    if let report = outcome.report { result.note(report) }
                 }
+                for conflict in plan.pending {
+                    options.onPending?(conflict)
+                }
+                firstPending = firstPending ?? plan.pending.first?.key
                 confirmedKeys.formUnion(plan.confirmed)
-                tellApplied(plan.batch, plan.settled)
+                tellApplied(plan.batch, plan.settled.map(\.settlement))
                 return
             }
         }
@@ -66,7 +82,9 @@ extension SyncSession {
         /// nil if there is nothing to store.
         var batch: ReplicationBatch?
         var pulled = 0
-        var settled: [SyncResult.Settlement] = []
+        var settled: [ConflictSettlement.Outcome] = []
+        /// Left to the application.
+        var pending: [Conflict] = []
         /// After a rollback: keys of which the peer has the write that is here.
         var confirmed: [[UInt8]] = []
     }
@@ -90,13 +108,19 @@ extension SyncSession {
                 plan.confirmed.append(record.key)
             }
             switch comparison {
-            case .adopt where isDoubtful(local, beside: record), .conflict:
+            case .adopt where isDoubtful(local, beside: record), .conflict,
+                _ where isJoined(local, with: record):
                 guard let local else { continue }
-                let outcome = try await settlement.settle(
+                let answer = try await settlement.settle(
                     local: local, remote: record, mustRewrite: comparison != .conflict)
-                batch.writes.append(outcome.write)
-                plan.settled.append(outcome.settlement)
-                plan.pulled += 1
+                switch answer {
+                case .settled(let outcome):
+                    batch.writes += outcome.writes
+                    plan.settled.append(outcome)
+                    plan.pulled += 1
+                case .pending(let conflict):
+                    plan.pending.append(conflict)
+                }
             case .ignore:
                 continue
             case .adopt(let value, let version, let expiresAt):
@@ -107,6 +131,12 @@ extension SyncSession {
                         expected: local?.version))
                 plan.pulled += version.dot == local?.version.dot ? 0 : 1
             }
+        }
+        guard firstPending == nil, plan.pending.isEmpty else {
+            // No position and no vector may claim a record that was not taken in: the next
+            // exchange begins where this one did. Those that were stand for themselves.
+            plan.batch = batch.writes.isEmpty ? nil : batch
+            return plan
         }
         plan.batch = try completed(batch, page)
         return plan

@@ -56,6 +56,17 @@ extension SyncSession {
             && incoming.version.relation(to: local.version) == .descendant
     }
 
+    /// Whether the two are merged although the peer's seems to descend from ours, or to be ours: of
+    /// values whose merge is a join, nothing is lost by merging once too often, and it asks no
+    /// clock, which may have stood still or gone back with the store.
+    func isJoined(_ local: Record?, with incoming: Record) -> Bool {
+        guard case .mergeable = policy, let local, isDoubted(local) else { return false }
+        switch incoming.version.relation(to: local.version) {
+        case .same, .descendant: return incoming.value != local.value
+        case .ancestor, .concurrent: return false
+        }
+    }
+
     /// Whether the peer has the very write that is here, or a descendant of it, and not another
     /// one under its dot.
     func isConfirmed(_ local: Record?, by incoming: Record) -> Bool {
@@ -77,7 +88,8 @@ extension SyncSession {
                 try dataset.storedRecord(for: record.key)
             }
         }
-        for (record, local) in zip(page.records, local) where isConfirmed(local, by: record) {
+        for (record, local) in zip(page.records, local)
+        where isConfirmed(local, by: record) || isJoined(local, with: record) {
             confirmed.insert(record.key)
         }
         try rewrite { record in

@@ -43,6 +43,8 @@ final class SyncSession {
     var confirmedKeys: Set<[UInt8]> = []
     /// How many records may still travel in this exchange.
     var recordsLeft: Int
+    /// The first key whose conflict the policy left to the application.
+    var firstPending: [UInt8]?
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -156,6 +158,8 @@ final class SyncSession {
         if pushPosition > ours.syncCount { pushPosition = .zero }
         if isBeginningAfresh { (pullPosition, pushPosition) = (.zero, .zero) }
     }
+
+    var policy: MergePolicy { options.policies[dataset.name] ?? options.policy }
 
     var address: Address {
         Address(from: options.asker(store), to: peer, dataset: dataset.name)
