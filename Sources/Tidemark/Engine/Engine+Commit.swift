@@ -40,10 +40,12 @@ extension Engine {
                 return try measure(count, write, &seen)
             }
             var block = LogBlockWriter(log.log, isStaging: true)
+            let now = storage.wallClockMilliseconds()
             for index in 0..<count {
                 try write(index) { (staged) throws(StoreError) in
                     lastDot = append(
-                        staged, seen: seen.isEmpty ? nil : seen[index], to: &block, memtable: log)
+                        staged, seen: seen.isEmpty ? nil : seen[index], at: now, to: &block,
+                        memtable: log)
                 }
             }
             log.settle()
@@ -126,9 +128,11 @@ extension Engine {
     }
 
     /// Stamps a local write and puts it into log and memtable. Under `monitor`.
+    ///
+    /// - Parameter now: by the wall clock, in milliseconds since 1970.
     func append(
-        _ staged: StagedWrite, seen: VersionVector?, to block: inout LogBlockWriter,
-        memtable: Memtable
+        _ staged: StagedWrite, seen: VersionVector?, at now: UInt64,
+        to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let state = staged.state
         let tables = memtable.tables
@@ -147,7 +151,7 @@ extension Engine {
         }
         return stamp(
             state, kind: staged.kind, key: staged.key, value: staged.value,
-            expiresAt: staged.expiresAt, origin: origin, to: &block, memtable: memtable)
+            expiresAt: staged.expiresAt, origin: origin, at: now, to: &block, memtable: memtable)
     }
 
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
@@ -173,16 +177,16 @@ extension Engine {
         let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)
         return stamp(
             state, kind: kind, key: key, value: value, expiresAt: expiresAt, origin: origin,
-            to: &block, memtable: memtable)
+            at: storage.wallClockMilliseconds(), to: &block, memtable: memtable)
     }
 
     private func stamp(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        expiresAt: UInt64, origin: UInt32, to block: inout LogBlockWriter, memtable: Memtable
+        expiresAt: UInt64, origin: UInt32, at now: UInt64, to block: inout LogBlockWriter,
+        memtable: Memtable
     ) -> Dot {
-        let dot = Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
-        state.vector.insert(dot)
-        let time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
+        let dot = state.vector.insertNext(of: replicaID)
+        let time = clock.next(wallClockMilliseconds: now)
         append(
             kind, key, value, expiresAt: expiresAt, origin: origin, counter: dot.counter,
             time: time, of: state, to: &block, memtable: memtable)

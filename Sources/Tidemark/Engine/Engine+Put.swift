@@ -17,7 +17,9 @@ extension Engine {
                 dot = try write(staged, seen: seen, into: memtable)
             } else {
                 var block = LogBlockWriter(memtable.log)
-                dot = append(staged, seen: seen, to: &block, memtable: memtable)
+                dot = append(
+                    staged, seen: seen, at: storage.wallClockMilliseconds(), to: &block,
+                    memtable: memtable)
                 publish(block, in: memtable)
             }
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
@@ -32,7 +34,9 @@ extension Engine {
     ) throws(StoreError) -> Dot {
         let state = staged.state
         var block = LogBlockWriter(scratchOf: memtable.log)
-        let dot = append(staged, seen: seen, to: &block, memtable: memtable)
+        let dot = append(
+            staged, seen: seen, at: storage.wallClockMilliseconds(), to: &block,
+            memtable: memtable)
         let payload = unsafe UnsafeRawPointer(memtable.log.payloadStart)
         do {
             try memtable.log.writeScratch(payloadCount: block.count)

@@ -72,6 +72,19 @@ public struct VersionVector: Hashable, Sendable {
         }
     }
 
+    /// Adds the write of a replica that follows all seen of it, and gives its dot. O(log n).
+    mutating func insertNext(of replica: ReplicaID) -> Dot {
+        let index = lowerBound(of: replica)
+        guard index < entries.count, entries[index].replica == replica else {
+            let dot = Dot(replica: replica, counter: 1)
+            entries.insert(dot, at: index)
+            return dot
+        }
+        let dot = Dot(replica: replica, counter: entries[index].counter + 1)
+        entries[index] = dot
+        return dot
+    }
+
     /// Adds everything that the other vector has seen (the join of the two). O(n + m).
     public mutating func formUnion(_ other: VersionVector) {
         guard !covers(other) else { return }
