@@ -203,8 +203,20 @@ extension Dataset {
         in range: KeyRange = .all, order: ScanOrder = .forward, limit: Int? = nil,
         includingDeleted: Bool = false
     ) throws(StoreError) -> RecordCursor {
-        try store.snapshot().records(
-            of: self, in: range, order: order, limit: limit, includingDeleted: includingDeleted)
+        let (steps, dirtiness) = try steps(
+            in: range, order: order, includingDeleted: includingDeleted)
+        return RecordCursor(steps, dirtiness, limit: limit)
+    }
+
+    /// A walk of the present moment, for which no snapshot need be made.
+    func steps(
+        in range: KeyRange, order: ScanOrder, includingDeleted: Bool
+    ) throws(StoreError) -> (steps: ScanSteps, dirtiness: Dirtiness) {
+        let (moment, scope) = try engine.momentAndScope(of: state)
+        let steps = try ScanSteps(
+            moment, dataset: scope.id, range: range, order: order,
+            includingDeleted: includingDeleted, gapsOf: engine)
+        return (steps, scope.dirtiness)
     }
 
     /// The number of live records. O(n).

@@ -74,8 +74,9 @@ extension Dataset {
         in range: KeyRange = .all, order: ScanOrder = .forward, limit: Int? = nil,
         includingDeleted: Bool = false
     ) throws(StoreError) -> KeyCursor {
-        try store.snapshot().keys(
-            of: self, in: range, order: order, limit: limit, includingDeleted: includingDeleted)
+        KeyCursor(
+            try steps(in: range, order: order, includingDeleted: includingDeleted).steps,
+            limit: limit)
     }
 }
 

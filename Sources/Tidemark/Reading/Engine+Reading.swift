@@ -1,25 +1,47 @@
 internal import Synchronization
 
+typealias RecordsScope = (id: DatasetID, dirtiness: Dirtiness)
+
 extension Engine {
     /// The present moment: every commit that was acknowledged, and no part of another.
     func moment() throws(StoreError) -> Moment {
         try monitor.withLock { () throws(StoreError) in
             try checkOpen()
-            return Moment(
-                view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
+            return momentNow()
         }
     }
 
     /// The id of a dataset's records at a moment, and what is dirty among them.
     func scope(
         of state: DatasetState, at moment: Moment
-    ) throws(StoreError) -> (id: DatasetID, dirtiness: Dirtiness) {
+    ) throws(StoreError) -> RecordsScope {
         try monitor.withLock { () throws(StoreError) in
             try checkOpen()
-            let id = state.id(atSequence: moment.sequenceMax)
-            guard id != 0 else { throw .datasetNotFound(state.name) }
-            return (id, state.dirtiness(ownIDs: ownIDs))
+            return try scopeNow(of: state, at: moment)
         }
+    }
+
+    /// Both at once, which takes the lock once.
+    func momentAndScope(
+        of state: DatasetState
+    ) throws(StoreError) -> (Moment, RecordsScope) {
+        try monitor.withLock { () throws(StoreError) in
+            try checkOpen()
+            let moment = momentNow()
+            return (moment, try scopeNow(of: state, at: moment))
+        }
+    }
+
+    private func momentNow() -> Moment {
+        Moment(view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
+    }
+
+    private func scopeNow(
+        of state: DatasetState, at moment: Moment
+    ) throws(StoreError) -> RecordsScope {
+        let id = state.id(atSequence: moment.sequenceMax)
+        guard id != 0 else { throw .datasetNotFound(state.name) }
+        return (id, state.dirtiness(ownIDs: ownIDs))
     }
 
     /// The newest value of a key, handed out where it lies; nil if there is no live record.

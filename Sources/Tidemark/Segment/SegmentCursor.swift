@@ -1,11 +1,8 @@
-/// Memory that a cursor decompresses one block after the other into.
+/// Memory that a cursor decompresses one block after the other into: none before the first, which
+/// a walk over blocks that are stored as they are never comes to.
 @safe
 final class BlockBuffer {
-    private var memory: UnsafeMutableRawBufferPointer
-
-    init() {
-        unsafe memory = Pages.allocate(byteCount: DataBlock.bytesMax + Block.slackBytes)
-    }
+    private var memory = unsafe UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
     deinit {
         unsafe Pages.deallocate(memory)
@@ -15,7 +12,8 @@ final class BlockBuffer {
     func room(_ byteCount: Int) -> UnsafeMutableRawBufferPointer {
         if unsafe memory.count < byteCount + Block.slackBytes {
             unsafe Pages.deallocate(memory)
-            unsafe memory = Pages.allocate(byteCount: byteCount + Block.slackBytes)
+            unsafe memory = Pages.allocate(
+                byteCount: max(byteCount, DataBlock.bytesMax) + Block.slackBytes)
         }
         return unsafe UnsafeMutableRawBufferPointer(rebasing: memory[..<byteCount])
     }
