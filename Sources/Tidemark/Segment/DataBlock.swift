@@ -10,8 +10,9 @@ internal import CTidemark
 ///
 /// A block has at most ``bytesMax`` bytes unless it holds one entry alone.
 enum DataBlock {
-    /// Before compression. Larger blocks compress better and cost more to read one record from.
-    static let bytesMax = 4_096
+    /// Before compression. Larger blocks compress better and cost more to read one record from. A
+    /// little more than 4,096, so that four values of 1 KiB share one, with their keys and stamps.
+    static let bytesMax = EntryPlace.offsetEnd + 256
     static let entriesOffset = 8
 }
 
@@ -47,6 +48,9 @@ struct DataBlockView {
                 at: place, end: entriesEnd, timeBase: base, originCount: originCount)
             guard entry.dataset != 0 || !entry.isApart else {
                 throw Malformed("a record of the store's own lies apart")
+            }
+            guard offset(of: slot) < EntryPlace.offsetEnd else {
+                throw Malformed("an entry begins too far behind the start of its block")
             }
             if let previous {
                 guard previous.position.compare(entry.position) < 0 else {
@@ -138,6 +142,8 @@ struct DataBlockView {
 /// Where an entry lies in its segment: the number of the data block and the offset in it.
 struct EntryPlace: Equatable {
     static let offsetBits: UInt32 = 12
+    /// Entries begin before this.
+    static let offsetEnd = 1 << 12
     /// Blocks of a segment, of whose number the upper bits must hold any.
     static let blockCountMax = 1 << 20
 

@@ -246,9 +246,9 @@ struct DataBlockBuilder: ~Copyable {
     /// Whether an entry fits, so that the block stays within its bound. A block without entries
     /// has room for any.
     func hasRoom(key: Int, value: Int) -> Bool {
-        isEmpty
-            || used + EntryLayout.byteCountMax(key: key, value: value) + 2 * offsets.count + 4
-                <= DataBlock.bytesMax
+        guard !isEmpty else { return true }
+        let bytes = EntryLayout.byteCountMax(key: key, value: value) + 2 * (offsets.count + 1) + 2
+        return used < EntryPlace.offsetEnd && used + bytes <= DataBlock.bytesMax
     }
 
     /// Returns the entry's offset in the block.

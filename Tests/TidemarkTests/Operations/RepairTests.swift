@@ -108,7 +108,7 @@ struct RepairTests {
         let damaged = try RepairedStore()
         let name = try damaged.store.file(ending)
         let path = "\(damaged.store.path)/\(name)"
-        let length = ending == ".seg" ? 1_000 : 500
+        let length = ending == ".seg" ? 1_200 : 500
         if isCut { try Files.truncate(path, to: length) } else { try Files.remove(path) }
         let report = try damaged.checkRepair(
             mayLoseNames: ending == ".seg" && !isCut,
