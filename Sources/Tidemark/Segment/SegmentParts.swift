@@ -24,6 +24,7 @@ final class SegmentParts: @unchecked Sendable {
     private let serial: UInt64
     /// For each block, where the cache may have it.
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
+    private let slotBytes: Int
 
     init(
         file: any StorageFile, footer: SegmentFooter, fileSize: UInt64, values: SegmentValues,
@@ -77,14 +78,15 @@ final class SegmentParts: @unchecked Sendable {
         let blockCount = Int(footer.dataBlockCount)
         checkedBlocks = AtomicBitmap(count: blockCount)
         serial = cache.takeSerial()
-        unsafe slots = .allocate(capacity: max(1, blockCount))
-        for index in 0..<blockCount {
-            unsafe (slots + index).initialize(to: Atomic(0))
-        }
+        // Zeros stand for no place in the cache, and pages without any block that is
+        // ever cached take no memory and no time.
+        slotBytes = blockCount * MemoryLayout<Atomic<UInt32>>.stride
+        unsafe slots = Pages.take(byteCount: slotBytes)
+            .bindMemory(to: Atomic<UInt32>.self, capacity: blockCount)
     }
 
     deinit {
-        unsafe slots.deallocate()
+        unsafe Pages.giveBack(slots, byteCount: slotBytes)
     }
 
     func damaged(_ what: String, at offset: UInt64) -> StoreError {
