@@ -15,6 +15,23 @@ enum DatasetName {
             }
     }
 
+    /// The mark of the store's own datasets.
+    private static let systemMark = UInt8(ascii: "~")
+
+    static func isSystem(_ name: String) -> Bool {
+        name.utf8.first == systemMark
+    }
+
+    /// Whether a dataset of that name may be stored: one of a user, or of the store itself.
+    static func isStorable(_ name: String) -> Bool {
+        isSystem(name) ? isValid(String(name.dropFirst())) : isValid(name)
+    }
+
+    /// Whether a dataset of that name may have that number; 0 is none.
+    static func fits(_ name: String, number id: DatasetID) -> Bool {
+        id == 0 || isSystem(name) == Limits.systemDatasetNumbers.contains(id)
+    }
+
     /// - Throws: `invalidArgument`.
     static func check(_ name: String) throws(StoreError) {
         guard isValid(name) else {

@@ -33,10 +33,13 @@ public enum Limits {
     /// changes a second reach in two thousand years. A greater one is damage or malice, and the
     /// next one after the greatest would be none.
     static let countMax: UInt64 = 1 << 56
-    /// The last number of a dataset that a store gives out in its life: each time that one is
-    /// made, or made again after a deletion, takes one, and none is given out twice. Of the 32 bits
-    /// one is left free, so that no number read from disk can make the next one overflow.
+    /// The last number that a dataset can have. Each time that one is made, or made again after a
+    /// deletion, takes one, and none is given out twice. Of the 32 bits one is left free, so that
+    /// no number read from disk can make the next one overflow.
     static let datasetNumberMax = UInt32.max / 2 - 2
+    /// The numbers of the store's own datasets: far more than there will ever be, and at the top,
+    /// so that the numbers given out do not depend on them.
+    static let systemDatasetNumbers = datasetNumberMax - 1_023...datasetNumberMax
     /// When a record may expire, in milliseconds since 1970: 48 bits of them, as in the times of
     /// versions, which last until the year 10889.
     public static let expiryMax: UInt64 = 1 << 48 - 1

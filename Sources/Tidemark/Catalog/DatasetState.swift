@@ -204,8 +204,8 @@ final class DatasetState: @unchecked Sendable {
             let peer = try reader.replicaID()
             peers[peer] = try reader.checkpoint()
         }
-        guard reader.isAtEnd, DatasetName.isValid(name) else {
-            throw Malformed("the record of a dataset is too long or has an invalid name")
-        }
+        guard reader.isAtEnd, DatasetName.isStorable(name),
+            DatasetName.fits(name, number: recordsID)
+        else { throw Malformed("the record of a dataset is too long or has an invalid name") }
     }
 }

@@ -117,7 +117,7 @@ extension Store {
 enum DatasetScope {
     /// Those that exist for users.
     case visible
-    /// Those of which anything is known, deleted ones included.
+    /// Those of users of which anything is known, deleted ones included.
     case known
 }
 
@@ -173,8 +173,8 @@ extension Engine {
     }
 }
 
-/// Walks over all datasets of one moment in the order of their names: those in memory merged with
-/// the store's own records.
+/// Walks over all datasets of users of one moment in the order of their names: those in memory
+/// merged with the store's own records. The store's own datasets are not among them.
 struct DatasetWalk {
     /// How many logs were sealed at the moment.
     let sealCount: UInt64
@@ -188,8 +188,9 @@ struct DatasetWalk {
     init(_ engine: Engine, _ scope: DatasetScope) throws(StoreError) {
         let (states, view, sealCount) = try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkOpen()
-            let states = engine.catalog.all.map { state in
-                (state: state, isWanted: scope == .visible ? state.isVisible : !state.isBlank)
+            let states = engine.catalog.all.map { state -> (state: DatasetState, isWanted: Bool) in
+                let isThere = scope == .visible ? state.isVisible : !state.isBlank
+                return (state: state, isWanted: isThere && !DatasetName.isSystem(state.name))
             }
             return (states, engine.currentView, engine.catalog.sealCount)
         }
@@ -221,6 +222,7 @@ struct DatasetWalk {
             }
             guard let name, let entry = cursor.entry else { return nil }
             hasGivenEntry = true
+            guard !DatasetName.isSystem(name) else { continue }
             let isWanted = scope == .visible ? try isVisible(entry) : true
             if isWanted { return (name, nil) }
         }

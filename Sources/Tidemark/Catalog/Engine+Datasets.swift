@@ -1,8 +1,12 @@
 extension Engine {
     /// The state of a dataset, creating the dataset if there is none.
-    func openDataset(_ name: String) throws(StoreError) -> DatasetState {
+    ///
+    /// - Parameter number: of one of the store's own datasets; nil for a user's.
+    func openDataset(
+        _ name: String, number: DatasetID? = nil
+    ) throws(StoreError) -> DatasetState {
+        if number == nil { try DatasetName.check(name) }
         if let known = try knownState(named: name), known.isVisible { return known }
-        try DatasetName.check(name)
         let state = try state(named: name)
         if state.isVisible { return state }
         let position: LogPosition
@@ -15,7 +19,8 @@ extension Engine {
             lifecycle.isDeleted = false
             stampNow(&lifecycle)
             var block = LogBlockWriter(memtable.log)
-            let id = state.recordsID != 0 ? state.recordsID : try takeDatasetID()
+            var id = state.recordsID != 0 ? state.recordsID : number ?? 0
+            if id == 0 { id = try takeDatasetID() }
             change(state, to: lifecycle, id: id, isVisible: true, &block)
             publish(block, in: memtable)
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
@@ -123,10 +128,11 @@ extension Engine {
 
     /// Before anything is changed for which the number is needed.
     func takeDatasetID() throws(StoreError) -> DatasetID {
-        guard nextDataset <= Limits.datasetNumberMax else {
+        let numberMax = Limits.systemDatasetNumbers.lowerBound - 1
+        guard nextDataset <= numberMax else {
             throw StoreError(
                 .invalidArgument,
-                "the store has given out all \(Limits.datasetNumberMax) numbers of datasets; "
+                "the store has given out all \(numberMax) numbers of datasets; "
                     + "synchronise its datasets into a new store",
                 location: StoreError.Location(path: path))
         }

@@ -71,7 +71,8 @@ struct StoreRecords {
     }
 
     static func name(_ bytes: ByteView) throws(Malformed) -> String {
-        guard let name = String(validating: bytes.array, as: UTF8.self), DatasetName.isValid(name)
+        guard let name = String(validating: bytes.array, as: UTF8.self),
+            DatasetName.isStorable(name)
         else { throw Malformed("the record of a dataset has an invalid name") }
         return name
     }

@@ -68,7 +68,9 @@ final class ChangeWaiters: Sendable {
 
     /// Wakes whoever waits for the dataset. Costs one load when nobody does.
     func wakeAll(for dataset: String) {
-        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        // What the store notes for itself is no change to anybody.
+        guard count.load(ordering: .sequentiallyConsistent) > 0, !DatasetName.isSystem(dataset)
+        else { return }
         let (mailboxes, tokens) = waiters.withLock { waiters in
             let tokens = waiters.waiting.filter { _, waiter in
                 waiter.dataset == nil || waiter.dataset == dataset

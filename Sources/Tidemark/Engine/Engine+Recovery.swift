@@ -204,7 +204,7 @@ extension Engine {
         if id == 0 { state.forgetUnfinishedExchanges() }
         state.lifecycle = lifecycle
         catalog.renumber(state, from: formerID)
-        nextDataset = max(nextDataset, id &+ 1)
+        if !Limits.systemDatasetNumbers.contains(id) { nextDataset = max(nextDataset, id &+ 1) }
         touch(state)
     }
 

@@ -12,7 +12,8 @@ extension Engine {
             defer { monitor.unlock() }
             try checkWritable()
             let memtable = try room { () throws(StoreError) in
-                try bytesMax(of: batch, into: state)
+                try check(batch.notes)
+                return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
             }
             var moved: [[UInt8]] = []
             for write in batch.writes
@@ -20,6 +21,7 @@ extension Engine {
                 moved.append(write.key)
             }
             guard moved.isEmpty else { return moved }
+            let replaced = try replacedVectors(of: batch.notes)
             var block = LogBlockWriter(memtable.log)
             let formerID = state.recordsID
             try applyLifecycle(of: batch, to: state, &block, memtable)
@@ -34,6 +36,7 @@ extension Engine {
             if let (peer, checkpoint) = batch.checkpoint {
                 note(checkpoint, of: peer, in: state, &block)
             }
+            try append(batch.notes, replaced: replaced, to: &block, memtable: memtable)
             publish(block, in: memtable)
             retired = formerID != state.recordsID ? formerID : 0
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)

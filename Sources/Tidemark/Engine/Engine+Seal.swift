@@ -203,17 +203,19 @@ extension Engine {
 
     /// What of a dataset is still needed. Takes `monitor`.
     func retention(of dataset: DatasetID) throws(StoreError) -> Retention {
-        let agedBefore = agedBefore
+        let isSystem = Limits.systemDatasetNumbers.contains(dataset)
+        let agedBefore = isSystem ? .max : agedBefore
         return try withState(numbered: dataset) { state in
             let own = ownIDs
             let isSolitary =
-                state.map { state in
+                isSystem
+                || state.map { state in
                     state.peers.isEmpty && state.vector.dots.allSatisfy { own.contains($0.replica) }
                         && state.outstanding.isEmpty
                 } ?? false
             return Retention(
                 isLive: state?.recordsID == dataset || undurableIDs.contains(dataset),
-                historyVersions: options.historyVersions, agedBefore: agedBefore,
+                historyVersions: isSystem ? 0 : options.historyVersions, agedBefore: agedBefore,
                 dirtiness: state?.dirtiness(ownIDs: own)
                     ?? Dirtiness(ownIDs: own, acknowledged: VersionVector()),
                 isSolitary: isSolitary)

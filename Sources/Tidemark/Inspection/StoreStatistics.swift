@@ -80,6 +80,15 @@ extension Store {
                 continue
             }
         }
+        for which in SystemDataset.allCases {
+            // They are no rows of their own, but what is live of them is not dead.
+            guard let dataset = try existingSystemDataset(which) else { continue }
+            do throws(StoreError) {
+                _ = try count(dataset, at: moment, &counts)
+            } catch let error where error.code == .datasetNotFound {
+                continue
+            }
+        }
         for (memtable, bytes) in zip(view.memtables, written) {
             var row = memtable.statistics(written: UInt64(bytes), &counts.all)
             let tables = ObjectIdentifier(memtable.tables)

@@ -82,6 +82,9 @@ struct LogItemReader {
         case .dataset:
             let name = try reader.datasetName()
             let id = try reader.datasetID()
+            guard DatasetName.fits(name, number: id) else {
+                throw Malformed("a dataset has a number of another sort")
+            }
             let isVisible = try reader.byte() == 1
             return .dataset(
                 id: id, isVisible: isVisible, name: name, try reader.lifecycle())
@@ -145,7 +148,9 @@ extension LogSegment {
 extension ByteReader {
     mutating func datasetName() throws(Malformed) -> String {
         let name = try countedText(max: Limits.datasetNameBytesMax)
-        guard DatasetName.isValid(name) else { throw Malformed("a dataset has an invalid name") }
+        guard DatasetName.isStorable(name) else {
+            throw Malformed("a dataset has an invalid name")
+        }
         return name
     }
 

@@ -35,7 +35,8 @@ final class SalvageWriter {
         manifest.formerReplicaIDs = own
         manifest.nextNumber = nextNumber + 1
         manifest.nextDataset =
-            (finished.map(\.recordsID) + Array(states.findings.keys)).reduce(0) { max($0, $1) } &+ 1
+            (finished.map(\.recordsID) + Array(states.findings.keys))
+            .filter { !Limits.systemDatasetNumbers.contains($0) }.reduce(0) { max($0, $1) } &+ 1
         manifest.clock = finished.reduce(max(states.timeMax, salvage.manifest?.clock ?? 0)) {
             max($0, $1.lifecycle.time.rawValue)
         }

@@ -143,6 +143,14 @@ struct SalvagedStates {
                 continue
             }
             var name = "recovered-\(id)"
+            if Limits.systemDatasetNumbers.contains(id) {
+                // The store's own datasets need no record to say whose number it is.
+                guard let which = SystemDataset(number: id), known[which.storedName] == nil else {
+                    retired.insert(id)
+                    continue
+                }
+                name = which.storedName
+            }
             while known[name] != nil { name += "-" }
             let state = DatasetState(name: name)
             state.place(

@@ -58,6 +58,8 @@ package struct ReplicationBatch: Sendable {
     package var seen: VersionVector?
     /// Joined into the dataset's lifecycle; what it wipes goes before the writes come.
     package var lifecycle: DatasetLifecycle?
+    /// Records of the store's own datasets that stand or fall with the rest.
+    package var notes: [SystemNote] = []
 
     package init() {}
 }

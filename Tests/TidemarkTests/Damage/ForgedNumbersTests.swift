@@ -19,7 +19,7 @@ struct ForgedNumbersTests {
         // Behind the headers and the id: no former id, oldest log, next number, next dataset.
         let place = 64 + 24 + 16 + 3
         #expect(file[place] == 2, "one dataset was made")
-        file.replaceSubrange(place...place, with: [0xFD, 0xFF, 0xFF, 0xFF, 0x07])
+        file.replaceSubrange(place...place, with: [0xFD, 0xF7, 0xFF, 0xFF, 0x07])
         storage.setContents(of: path, to: mended(file))
 
         let store = try openSimulated(storage, options)
