@@ -31,7 +31,8 @@ public struct SyncError: Error, Hashable, Sendable {
         public static let datasetDeleted = Code("datasetDeleted")
         /// Writes kept arriving faster than they could be merged. Repeat the exchange.
         public static let contended = Code("contended")
-        /// Both sides have the same replica id, so one store is a copy of the other.
+        /// Both sides are the same store. (A copy of a store takes an id of its own when it meets
+        /// the original, and the exchange goes on.)
         public static let sameReplica = Code("sameReplica")
         /// The peer took a new replica id, or another store stands behind its address now, and
         /// went on doing so for all attempts. Repeat the exchange.
@@ -101,6 +102,13 @@ extension SyncError {
         SyncError(
             .badMessage,
             "\(problem); check that the address leads to a Tidemark peer and repeat the exchange")
+    }
+
+    static func sameReplica(_ id: ReplicaID) -> SyncError {
+        SyncError(
+            .sameReplica,
+            "both sides are replica \(id): the very same store, or a copy of it that keeps coming "
+                + "back to that id; give the address of another store", peer: id.description)
     }
 
     static func cancelled(dataset: String? = nil) -> SyncError {

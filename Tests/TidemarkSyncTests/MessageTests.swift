@@ -17,7 +17,10 @@ struct MessageTests {
         syncCount: 77,
         lifecycle: PeerLifecycle(
             isDeleted: true, wiped: VersionVector([Dot(replica: a, counter: 200)]),
-            time: HybridTime(milliseconds: 1_700_000_000_000, counter: 3), replica: b))
+            time: HybridTime(milliseconds: 1_700_000_000_000, counter: 3), replica: b),
+        batons: [
+            Baton(replica: a, number: 1, random: .max), Baton(replica: b, number: 300, random: 0),
+        ])
 
     static func record(_ key: [UInt8], _ value: [UInt8]?, counter: UInt64) -> Record {
         Record(
@@ -46,7 +49,9 @@ struct MessageTests {
     static let address = Address(from: a, to: b, dataset: "notes")
 
     static let messages: [SyncMessage] = [
-        .hello(HelloRequest(versions: 1...3, from: a, names: ["a", "b"], after: nil)),
+        .hello(
+            HelloRequest(
+                versions: 1...3, from: a, names: ["a", "b"], after: nil, incarnation: 7)),
         .hello(HelloRequest(versions: 1...1, from: a, names: nil, after: "zebra")),
         .hello(HelloRequest(versions: 0...UInt16.max, from: a, names: [], after: "")),
         .helloAnswer(
@@ -56,12 +61,14 @@ struct MessageTests {
                     DatasetGreeting(
                         name: "notes", knowledge: knowledge, pulledThrough: 4, pushedThrough: 5),
                     DatasetGreeting(
-                        name: "none", knowledge: nil, pulledThrough: 0, pushedThrough: 0),
+                        name: "none", knowledge: nil, pulledThrough: 0, pushedThrough: 0,
+                        disputed: [a, b]),
                 ], isComplete: true)),
         .pull(
             PullRequest(
                 address: address, since: SyncCount(rawValue: .max), recordsMax: 100,
-                bytesMax: 1 << 20, vector: knowledge.vector)),
+                bytesMax: 1 << 20, vector: knowledge.vector, batons: knowledge.batons,
+                disputed: [b])),
         .pullAnswer(PullAnswer(page: page)),
         .push(PushRequest(address: address, since: 3, acknowledged: 4, page: page)),
         .pushAnswer(

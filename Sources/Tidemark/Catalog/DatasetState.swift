@@ -127,6 +127,19 @@ final class DatasetState: @unchecked Sendable {
         if !vector.covers(seen) { outstanding.formUnion(seen) }
     }
 
+    /// Gives up the claim to have seen anything of a replica. It may come again, and counts then.
+    ///
+    /// - Parameter isSettled: whether all that lies here of it was compared with what others have.
+    ///   Until then it counts as in the middle of an exchange: a write descends from just the
+    ///   record that it replaces.
+    func disown(_ replica: ReplicaID, isSettled: Bool) {
+        let claimed = max(vector[replica], outstanding[replica])
+        vector = vector.removing(replica)
+        outstanding = outstanding.removing(replica)
+        if !isSettled { outstanding.insert(Dot(replica: replica, counter: claimed)) }
+        origin = nil
+    }
+
     /// Forgets the last local write, which could not be written.
     func takeBack(_ dot: Dot) {
         vector = vector.removing(dot.replica)

@@ -168,25 +168,31 @@ extension Engine {
     }
 
     /// A local write that has seen more than the dataset's vector says. Under `monitor`.
+    ///
+    /// - Parameter time: of the write that it repeats; nil for now.
     func appendLocal(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        expiresAt: UInt64 = 0, seen: VersionVector, to block: inout LogBlockWriter,
-        memtable: Memtable
+        expiresAt: UInt64 = 0, seen: VersionVector, at time: HybridTime? = nil,
+        to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let others = state.vector.union(seen).removing(replicaID)
         let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)
         return stamp(
             state, kind: kind, key: key, value: value, expiresAt: expiresAt, origin: origin,
-            at: storage.wallClockMilliseconds(), to: &block, memtable: memtable)
+            at: storage.wallClockMilliseconds(), or: time, to: &block, memtable: memtable)
     }
 
+    /// - Parameters:
+    ///   - now: by the wall clock, in milliseconds since 1970.
+    ///   - fixedTime: the time of the version, if it is not to be drawn from the clock.
+    @inline(__always)
     private func stamp(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        expiresAt: UInt64, origin: UInt32, at now: UInt64, to block: inout LogBlockWriter,
-        memtable: Memtable
+        expiresAt: UInt64, origin: UInt32, at now: UInt64, or fixedTime: HybridTime? = nil,
+        to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let dot = state.vector.insertNext(of: replicaID)
-        let time = clock.next(wallClockMilliseconds: now)
+        let time = fixedTime ?? clock.next(wallClockMilliseconds: now)
         append(
             kind, key, value, expiresAt: expiresAt, origin: origin, counter: dot.counter,
             time: time, of: state, to: &block, memtable: memtable)

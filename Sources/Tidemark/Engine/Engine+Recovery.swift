@@ -184,6 +184,13 @@ extension Engine {
                 touch(state)
             case .renamed(let id):
                 takeReplicaID(id)
+            case .disowned(let name, let id, let isSettled):
+                // The entries before it count for what was seen until here.
+                memo.end()
+                memo = ReplayMemo()
+                let state = try state(named: name)
+                state.disown(id, isSettled: isSettled)
+                touch(state)
             case .entry(let entry, let start):
                 try unsafe replay(entry, at: start, into: memtable, &memo)
                 continue

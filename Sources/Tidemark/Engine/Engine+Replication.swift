@@ -32,6 +32,9 @@ extension Engine {
                     }
                 }
             }
+            for replica in batch.disowned {
+                disown(replica, isSettled: batch.isSettled, in: state, &block)
+            }
             if let seen = batch.seen { note(seen, in: state, &block) }
             if let (peer, checkpoint) = batch.checkpoint {
                 note(checkpoint, of: peer, in: state, &block)
@@ -60,6 +63,7 @@ extension Engine {
         // What is written of it must be such as can be read again.
         guard batch.seen?.isCountable ?? true,
             batch.checkpoint?.1.vector.isCountable ?? true,
+            batch.writes.allSatisfy({ $0.isCountable }),
             batch.lifecycle?.wiped.isCountable ?? true,
             batch.lifecycle?.time.rawValue ?? 0 < UInt64(Int64.max)
         else { throw .beyondLimits }
@@ -81,6 +85,9 @@ extension Engine {
                 bytes += LogBlockWriter.definitionBytesMax(version.vector)
             }
             previous = version
+            if case .rewrite(_, _, let seen, _, _) = write.content {
+                bytes += LogBlockWriter.definitionBytesMax(seen.union(state.vector))
+            }
             if case .resolve = write.content {
                 bytes += LogBlockWriter.definitionBytesMax(version.vector)
                 bytes += 2 * LogBlockWriter.definitionBytesMax(state.vector)
@@ -88,7 +95,8 @@ extension Engine {
                     write.expected?.vector ?? VersionVector())
             }
         }
-        bytes += 64 + Limits.datasetNameBytesMax + 32 * (batch.seen?.count ?? 0)
+        bytes += (64 + Limits.datasetNameBytesMax) * (1 + batch.disowned.count)
+        bytes += 32 * (batch.seen?.count ?? 0)
         bytes +=
             128 + Limits.datasetNameBytesMax
             + 32 * (batch.checkpoint?.1.vector.count ?? 0)
@@ -135,6 +143,13 @@ extension Engine {
             _ = appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
                 seen: both, to: &block, memtable: memtable)
+        case .rewrite(_, let version, let seen, let keepsTime, let expiresAt):
+            clock.see(version.time)
+            state.noteApplied(seen)
+            _ = appendLocal(
+                state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
+                seen: seen, at: keepsTime ? version.time.next : nil, to: &block,
+                memtable: memtable)
         }
     }
 
@@ -152,6 +167,22 @@ extension Engine {
             kind, key, value, expiresAt: expiresAt, origin: origin,
             counter: version.dot.counter, time: version.time, of: state, to: &block,
             memtable: memtable)
+    }
+
+    /// The present id cannot be disowned: counters given out under it would be given out again.
+    private func disown(
+        _ replica: ReplicaID, isSettled: Bool, in state: DatasetState,
+        _ block: inout LogBlockWriter
+    ) {
+        guard replica != replicaID else { return }
+        var item = ByteWriter()
+        item.append(byte: LogItem.Code.disowned.rawValue)
+        item.append(counted: state.name)
+        item.append(replica)
+        item.append(byte: isSettled ? 1 : 0)
+        block.append(bytes: item.bytes)
+        state.disown(replica, isSettled: isSettled)
+        touch(state)
     }
 
     private func note(
@@ -292,6 +323,17 @@ extension Engine {
 extension VersionVector {
     /// Whether no counter is beyond ``Limits/countMax``.
     fileprivate var isCountable: Bool { dots.allSatisfy { $0.counter <= Limits.countMax } }
+}
+
+extension HybridTime {
+    /// So little later that nothing else lies in between. Within bounds: see `checkBounds(of:)`.
+    fileprivate var next: HybridTime { HybridTime(rawValue: rawValue &+ 1) }
+}
+
+extension ReplicatedWrite {
+    fileprivate var isCountable: Bool {
+        if case .rewrite(_, _, let seen, _, _) = content { seen.isCountable } else { true }
+    }
 }
 
 extension StoreError {

@@ -15,6 +15,8 @@ public struct LogOperation: Hashable, Sendable {
         case vectorJoined
         /// The store took a new ``ReplicaID``.
         case replicaRenamed
+        /// What was seen of a replica counts no more, because two stores wrote under its id.
+        case replicaDisowned
     }
 
     public let kind: Kind

@@ -135,6 +135,10 @@ public final class OperationCursor {
             return LogOperation(
                 kind: .replicaRenamed, segment: file, offset: offset, dataset: "",
                 detail: "now \(id)")
+        case .disowned(let name, let id, let isSettled):
+            return LogOperation(
+                kind: .replicaDisowned, segment: file, offset: offset, dataset: name,
+                detail: "\(id)\(isSettled ? ", and settled" : "")")
         }
     }
 }

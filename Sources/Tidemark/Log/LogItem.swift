@@ -9,6 +9,7 @@
 ///     9   checkpoint: counted name, peer id, varint pulled, varint pushed, vector
 ///     10  seen:       counted name, vector
 ///     11  renamed:    16 bytes: the store's new ReplicaID
+///     13  disowned:   counted name, 16 bytes id of a replica, byte 1 if all of it was compared
 ///     16  entry:      see ``EntryLayout``
 @safe
 enum LogItem {
@@ -20,6 +21,7 @@ enum LogItem {
     case checkpoint(name: String, peer: ReplicaID, PeerCheckpoint)
     case seen(name: String, VersionVector)
     case renamed(ReplicaID)
+    case disowned(name: String, ReplicaID, isSettled: Bool)
     case entry(Entry, at: UnsafeRawPointer)
 
     enum Code: UInt8 {
@@ -31,6 +33,7 @@ enum LogItem {
         case checkpoint = 9
         case seen = 10
         case renamed = 11
+        case disowned = 13
         case entry = 16
     }
 }
@@ -97,6 +100,10 @@ struct LogItemReader {
             return .seen(name: name, try reader.vector())
         case .renamed:
             return .renamed(try reader.replicaID())
+        case .disowned:
+            let name = try reader.datasetName()
+            return .disowned(
+                name: name, try reader.replicaID(), isSettled: try reader.byte() == 1)
         case .origin:
             return .origin(
                 Origin(

@@ -135,6 +135,15 @@ extension Store {
         engine.monitor.withLock { engine.manifest.formerReplicaIDs }
     }
 
+    /// Tells this opening of this store from every other opening of any store: two stores with one
+    /// id are copies of each other, and a store that meets itself is none.
+    package var incarnation: UInt64 { openingID }
+
+    /// A random number from the same source as the store's own.
+    package func randomNumber() -> UInt64 {
+        engine.storage.randomUInt64()
+    }
+
     /// Draws a new ``ReplicaID``: to be called before the next write when a peer has seen more of
     /// our writes than we know of, because the store went back in time or was copied.
     package func renewReplicaID() throws(StoreError) {

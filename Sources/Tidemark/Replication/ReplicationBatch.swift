@@ -16,6 +16,12 @@ package struct ReplicatedWrite: Sendable {
         case adopt(value: [UInt8]?, version: Version, expiresAt: UInt64? = nil)
         /// A new local write that descends from the local version and from the one seen.
         case resolve(value: [UInt8]?, seen: Version, expiresAt: UInt64? = nil)
+        /// A new local write in place of one whose dot names two writes. It descends from what is
+        /// given, and not from all that either version claims to have seen; its time is just after
+        /// that of the version, so that it wins where the two meet, or now.
+        case rewrite(
+            value: [UInt8]?, of: Version, seen: VersionVector, keepsTime: Bool,
+            expiresAt: UInt64? = nil)
     }
 
     package let key: [UInt8]
@@ -30,21 +36,26 @@ package struct ReplicatedWrite: Sendable {
         self.expected = expected
     }
 
-    var value: [UInt8]? {
+    package var value: [UInt8]? {
         switch content {
-        case .adopt(let value, _, _), .resolve(let value, _, _): value
+        case .adopt(let value, _, _), .resolve(let value, _, _), .rewrite(let value, _, _, _, _):
+            value
         }
     }
 
     var version: Version {
         switch content {
-        case .adopt(_, let version, _), .resolve(_, let version, _): version
+        case .adopt(_, let version, _), .resolve(_, let version, _),
+            .rewrite(_, let version, _, _, _):
+            version
         }
     }
 
-    var expiresAt: UInt64? {
+    package var expiresAt: UInt64? {
         switch content {
-        case .adopt(_, _, let expiresAt), .resolve(_, _, let expiresAt): expiresAt
+        case .adopt(_, _, let expiresAt), .resolve(_, _, let expiresAt),
+            .rewrite(_, _, _, _, let expiresAt):
+            expiresAt
         }
     }
 }
@@ -54,6 +65,11 @@ package struct ReplicationBatch: Sendable {
     package var writes: [ReplicatedWrite] = []
     /// Stored with the records.
     package var checkpoint: (peer: ReplicaID, PeerCheckpoint)?
+    /// Former ids of this store under which another one wrote, too: what was seen of them counts
+    /// no more, but for what ``seen`` says.
+    package var disowned: [ReplicaID] = []
+    /// Of these, whether all that lies here under them was compared with what a peer has.
+    package var isSettled = false
     /// Joined into the dataset's vector: only when everything it covers has been applied.
     package var seen: VersionVector?
     /// Joined into the dataset's lifecycle; what it wipes goes before the writes come.

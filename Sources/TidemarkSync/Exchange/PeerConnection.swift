@@ -10,6 +10,30 @@ struct PeerConnection: Sendable {
 
     let transport: any SyncTransport
 
+    /// Says hello for a store, under a new id if the peer turns out to be a copy of the store that
+    /// has the same one.
+    ///
+    /// - Parameter isDryRun: whether to ask as nobody.
+    /// - Returns: with the answer the id that the store had when it asked.
+    /// - Throws: `sameReplica` if the peer is this very store.
+    func hello(
+        from store: Store, isDryRun: Bool, names: [String]?, after: String? = nil,
+        _ traffic: inout Traffic
+    ) async throws(SyncError) -> (answer: HelloAnswer, asker: ReplicaID) {
+        for _ in 0..<2 {
+            let asker = store.replicaID
+            let answer = try await hello(
+                HelloRequest(
+                    versions: SyncLimits.protocolVersions, from: isDryRun ? .nobody : asker,
+                    names: names, after: after, incarnation: store.incarnation), &traffic)
+            if answer.replica != asker { return (answer, asker) }
+            // Both would go on using the same dots. What either wrote since the copy was made
+            // shows as soon as the other one's batons are seen.
+            try engine { () throws(StoreError) in try store.renewReplicaID() }
+        }
+        throw SyncError.sameReplica(store.replicaID)
+    }
+
     func hello(
         _ request: HelloRequest, _ traffic: inout Traffic
     ) async throws(SyncError) -> HelloAnswer {

@@ -130,16 +130,11 @@ struct StoreExchange: Sendable {
     private func greet(
         names: [String]?, after: String?, _ report: inout SyncReport
     ) async throws(SyncError) -> Hello {
-        let asker = store.replicaID
         var traffic = PeerConnection.Traffic()
         defer { report.add(traffic) }
-        let answer = try await connection.hello(
-            HelloRequest(
-                versions: SyncLimits.protocolVersions, from: options.asker(store), names: names,
-                after: after),
-            &traffic)
+        let (answer, asker) = try await connection.hello(
+            from: store, isDryRun: options.isDryRun, names: names, after: after, &traffic)
         report.peer = answer.replica
-        try SyncSession.refuse(answer.replica, sameAs: asker)
         return Hello(answer: answer, asker: asker)
     }
 

@@ -17,7 +17,10 @@ extension SyncResponder {
         try check(request.address)
         let dataset = try dataset(request.address.dataset, creating: false)
         let isRemembered = request.address.from != .nobody
-        if isRemembered { try renewIfRolledBack(request.vector, dataset, request.address) }
+        if isRemembered {
+            try checkForks(
+                request.vector, request.batons, known: request.disputed, dataset, request.address)
+        }
         return try engine(dataset.name) { () throws(StoreError) in
             if isRemembered { try acknowledge(request, dataset) }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
@@ -25,9 +28,10 @@ extension SyncResponder {
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
                 excluding: request.vector)
+            let told = try dataset.told(page, isDrawing: isRemembered)
             // Nobody keeps what is given to it.
             if isRemembered { try store.sync() }
-            return PullAnswer(page: RecordPage(page))
+            return PullAnswer(page: told)
         }
     }
 
@@ -52,7 +56,8 @@ extension SyncResponder {
         guard request.address.from != .nobody else { return try forecast(request) }
         let dataset = try dataset(request.address.dataset, creating: true)
         let theirs = request.page.knowledge
-        try renewIfRolledBack(theirs.vector, dataset, request.address)
+        try checkForks(
+            theirs.vector, theirs.batons, known: request.disputed, dataset, request.address)
         let checkpoint = try engine(dataset.name) { () throws(StoreError) in
             try dataset.checkpoint(for: request.address.from)
         }
@@ -160,6 +165,11 @@ extension SyncResponder {
                 conflicts.append(record.key)
             }
         }
+        let book = try BatonBook(dataset)
+        // Of nobody there is nothing to be noted, and nowhere to note it is made for it.
+        let isRemembered = request.address.from != .nobody
+        let batons = isRemembered ? request.page.knowledge.batons : []
+        plan.batch.notes = try book.notes(taking: batons, settling: [])
         let changed = plan.batch.writes.count
         guard conflicts.isEmpty else {
             let listed = Array(conflicts.prefix(SyncLimits.conflictKeysMax))
@@ -175,6 +185,12 @@ extension SyncResponder {
         plan.batch.checkpoint = (request.address.from, reached)
         if request.page.isLast {
             plan.batch.seen = request.page.knowledge.vector
+            // The asker has compared what lies here under them, and this is what came of it.
+            plan.batch.disowned = book.disputed
+            plan.batch.isSettled = true
+            if isRemembered {
+                plan.batch.notes = try book.notes(taking: batons, settling: plan.batch.disowned)
+            }
         }
         plan.outcome = .accepted(changed: changed)
         return plan

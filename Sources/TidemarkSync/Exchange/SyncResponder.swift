@@ -73,7 +73,8 @@ public final class SyncResponder: Sendable {
         guard request.versions.overlaps(SyncLimits.protocolVersions) else {
             throw Self.mismatch(request.versions)
         }
-        try refuseSelf(request.from)
+        // A copy of this store that has its id is answered: it takes a new one when it sees that.
+        if request.incarnation == store.incarnation { try refuseSelf(request.from) }
         let names = try wantedNames(request)
         var datasets: [DatasetGreeting] = []
         var vectorEntries = 0
@@ -113,19 +114,17 @@ public final class SyncResponder: Sendable {
                     name: name, knowledge: nil, pulledThrough: .zero, pushedThrough: .zero)
             }
             let checkpoint = try dataset.checkpoint(for: asker)
+            var knowledge = PeerKnowledge(try dataset.knowledge())
+            let book = try BatonBook(dataset)
+            knowledge.batons = book.batons
             return DatasetGreeting(
-                name: name, knowledge: PeerKnowledge(try dataset.knowledge()),
-                pulledThrough: checkpoint.pulledThrough, pushedThrough: checkpoint.pushedThrough)
+                name: name, knowledge: knowledge, pulledThrough: checkpoint.pulledThrough,
+                pushedThrough: checkpoint.pushedThrough, disputed: book.disputed)
         }
     }
 
     func refuseSelf(_ asker: ReplicaID) throws(SyncError) {
-        guard asker != store.replicaID else {
-            throw SyncError(
-                .sameReplica,
-                "both sides are replica \(asker), so one store is a copy of the other's "
-                    + "directory; put a new, empty store in place of the copy and synchronise it")
-        }
+        guard asker != store.replicaID else { throw .sameReplica(asker) }
     }
 
     /// Refuses a request that was meant for another replica.
@@ -134,17 +133,19 @@ public final class SyncResponder: Sendable {
         guard address.to == store.replicaID else { throw changed(address) }
     }
 
-    /// Takes a new replica id if the asker has seen more of our writes than we have: then this
-    /// store was restored from a backup, and would use up dots a second time.
-    func renewIfRolledBack(
-        _ vector: VersionVector, _ dataset: Dataset, _ address: Address
+    /// Takes a new replica id if the asker shows that this store went back in time or was copied,
+    /// and refuses a request that was made without knowing of it.
+    ///
+    /// - Parameter known: the disputed ids of this store of which the asker knows.
+    func checkForks(
+        _ vector: VersionVector, _ batons: [Baton], known: [ReplicaID], _ dataset: Dataset,
+        _ address: Address
     ) throws(SyncError) {
-        let isRolledBack = try engine(dataset.name) { () throws(StoreError) in
-            vector[address.to] > (try dataset.knowledge().vector[address.to])
+        let isAgreed = try engine(dataset.name) { () throws(StoreError) in
+            if try dataset.disputeForked(batons, vector) { return false }
+            return Set(known).isSuperset(of: try BatonBook(dataset).disputed)
         }
-        guard isRolledBack else { return }
-        try engine { () throws(StoreError) in try store.renewReplicaID() }
-        throw changed(address)
+        guard isAgreed else { throw changed(address) }
     }
 
     private func changed(_ address: Address) -> SyncError {

@@ -11,11 +11,14 @@ extension SyncSession {
         let kept = Set(settled.lazy.filter { $0.decision == .local }.map(\.key))
         var changed: [[UInt8]] = []
         for write in batch?.writes ?? [] where !kept.contains(write.key) {
-            if case .adopt(_, let version, _) = write.content,
-                version.dot == write.expected?.dot
-            {
+            switch write.content {
+            case .adopt(_, let version, _) where version.dot == write.expected?.dot:
                 // The same write, of which more is known now.
                 continue
+            case .rewrite(_, let version, _, true, _) where version == write.expected:
+                // The same write under a new dot.
+                continue
+            case .adopt, .resolve, .rewrite: break
             }
             // A settled conflict may be two writes to its key, one after the other.
             if changed.last != write.key { changed.append(write.key) }

@@ -64,7 +64,14 @@ extension SyncSession {
     }
 
     /// Gives every record that the condition holds for a new dot, with the same value.
-    func rewrite(where isDue: (Record) -> Bool) throws(SyncError) {
+    ///
+    /// - Parameter content: what is written in place of a record.
+    func rewrite(
+        where isDue: (Record) -> Bool,
+        as content: (Record) -> ReplicatedWrite.Content = {
+            .resolve(value: $0.value, seen: $0.version, expiresAt: $0.expiresAt)
+        }
+    ) throws(SyncError) {
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let isDone = try engine(dataset.name) { () throws(StoreError) in
                 let cursor = try dataset.records(includingDeleted: true)
@@ -75,10 +82,7 @@ extension SyncSession {
                     guard isDue(record) else { continue }
                     batch.writes.append(
                         ReplicatedWrite(
-                            key: record.key,
-                            content: .resolve(
-                                value: record.value, seen: record.version,
-                                expiresAt: record.expiresAt),
+                            key: record.key, content: content(record),
                             expected: record.version))
                     bytes += record.key.count + (record.value?.count ?? 0)
                     guard

@@ -17,14 +17,17 @@ extension SyncSession {
                     address: address, since: pullPosition,
                     recordsMax: try dataset.recordsPerPage(
                         atMost: min(options.pageRecordsMax, recordsLeft)),
-                    bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector))
+                    bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector),
+                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted())
             }
             let page = try await counted { connection, traffic throws(SyncError) in
                 try await connection.pull(request, &traffic)
             }.page
-            if try renewIfRolledBack(page.knowledge.vector) {
+            if try noteFork(page.knowledge) {
                 throw SyncError(
-                    .peerChanged, "this store took a new replica id; repeat the exchange")
+                    .peerChanged,
+                    "this store is a copy or went back in time, and what it wrote since is to be "
+                        + "exchanged anew; repeat the exchange")
             }
             try await settleLifecycle(page.knowledge.lifecycle)
             try rewriteDoubtful(before: page)
@@ -35,7 +38,7 @@ extension SyncSession {
             report(.pulling, records: page.records.count)
         }
         try checkPending()
-        // All that the peer has of them is here now.
+        // All that the peer has of them is here now. Of the peer's own the push is to say so.
         doubted = []
         confirmedKeys = []
         return true
@@ -85,7 +88,8 @@ extension SyncSession {
         var settled: [ConflictSettlement.Outcome] = []
         /// Left to the application.
         var pending: [Conflict] = []
-        /// After a rollback: keys of which the peer has the write that is here.
+        /// Of a fork: keys of which what is here stays as it is, because the peer has it, too, or
+        /// because the application is to settle it.
         var confirmed: [[UInt8]] = []
     }
 
@@ -104,15 +108,17 @@ extension SyncSession {
             let comparison = Comparison(
                 local: local, incoming: record, seen: trusted(knowledge.vector),
                 wiped: knowledge.lifecycle.wiped)
-            if isConfirmed(local, by: record) {
-                plan.confirmed.append(record.key)
+            if !knowledge.lifecycle.wiped.covers(record.version.vector),
+                let verdict = verdict(on: record, beside: local)
+            {
+                try await add(verdict, record, local, comparison, to: &plan, &batch, &settlement)
+                continue
             }
             switch comparison {
-            case .adopt where isDoubtful(local, beside: record), .conflict,
-                _ where isJoined(local, with: record):
+            case .conflict:
                 guard let local else { continue }
                 let answer = try await settlement.settle(
-                    local: local, remote: record, mustRewrite: comparison != .conflict)
+                    local: local, remote: record, mustRewrite: false)
                 switch answer {
                 case .settled(let outcome):
                     batch.writes += outcome.writes
@@ -135,32 +141,100 @@ extension SyncSession {
         guard firstPending == nil, plan.pending.isEmpty else {
             // No position and no vector may claim a record that was not taken in: the next
             // exchange begins where this one did. Those that were stand for themselves.
-            plan.batch = batch.writes.isEmpty ? nil : batch
+            batch.notes = try engine(dataset.name) { () throws(StoreError) in
+                try BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
+            }
+            plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
             return plan
         }
         plan.batch = try completed(batch, page)
         return plan
     }
 
+    /// What a fork comes to for one record.
+    private func add(
+        _ verdict: ForkVerdict, _ incoming: Record, _ local: Record?, _ comparison: Comparison,
+        to plan: inout Plan, _ batch: inout ReplicationBatch,
+        _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) {
+        switch (verdict, local) {
+        case (.confirmed, _):
+            plan.confirmed.append(incoming.key)
+        case (.rewrite(let record, let seen), _):
+            batch.writes.append(
+                ReplicatedWrite(
+                    key: incoming.key,
+                    content: .rewrite(
+                        value: record.value, of: record.version, seen: seen, keepsTime: true,
+                        expiresAt: record.expiresAt), expected: local?.version))
+            plan.pulled += record == local ? 0 : 1
+        case (.settle(let seen), .some(let local)):
+            let answer = try await settlement.settle(
+                local: local, remote: incoming, mustRewrite: true)
+            switch answer {
+            case .settled(let outcome):
+                batch.writes += forkWrites(outcome, incoming, seen: seen)
+                plan.settled.append(outcome)
+                plan.pulled += 1
+            case .pending(let conflict):
+                plan.pending.append(conflict)
+                plan.confirmed.append(incoming.key)
+            }
+        case (.superseded, _), (.settle, .none):
+            guard case .adopt(let value, let version, let expiresAt) = comparison else { return }
+            batch.writes.append(
+                ReplicatedWrite(
+                    key: incoming.key,
+                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
+                    expected: local?.version))
+            plan.pulled += 1
+        }
+    }
+
+    /// What a settlement comes to where one of the two versions has a dot that may name two
+    /// writes: its last write, which says how it was settled, descends from just what is given.
+    private func forkWrites(
+        _ outcome: ConflictSettlement.Outcome, _ incoming: Record, seen: VersionVector
+    ) -> [ReplicatedWrite] {
+        guard let last = outcome.writes.last else { return [] }
+        let settled = ReplicatedWrite(
+            key: last.key,
+            content: .rewrite(
+                value: last.value, of: incoming.version, seen: seen, keepsTime: false,
+                expiresAt: last.expiresAt), expected: last.expected)
+        // A doubtful version of the peer's takes no place in the history here.
+        if peerDisputed.contains(incoming.version.dot.replica) { return [settled] }
+        return outcome.writes.dropLast() + [settled]
+    }
+
     /// Adds the checkpoint and, with the last page, the peer's vector.
     private func completed(
         _ batch: ReplicationBatch, _ page: RecordPage
     ) throws(SyncError) -> ReplicationBatch? {
-        let (knowledge, stored) = try engine(dataset.name) { () throws(StoreError) in
-            (try dataset.knowledge(), try dataset.checkpoint(for: peer))
+        let (knowledge, stored, notes) = try engine(dataset.name) { () throws(StoreError) in
+            (
+                try dataset.knowledge(), try dataset.checkpoint(for: peer),
+                try BatonBook(dataset).notes(
+                    taking: page.knowledge.batons, settling: page.isLast ? doubted.sorted() : [])
+            )
         }
+        // What the peer claims to have seen under an id that is disputed is not here.
+        let theirs = trusted(page.knowledge.vector)
         var checkpoint = stored
         checkpoint.pulledThrough = page.through
-        checkpoint.vector.formUnion(page.knowledge.vector)
+        checkpoint.vector.formUnion(theirs)
         // An exchange that brings nothing leaves no trace: two idle replicas stay idle.
         let isNews =
-            !batch.writes.isEmpty || checkpoint != stored
-            || !knowledge.vector.covers(page.knowledge.vector)
+            !batch.writes.isEmpty || checkpoint != stored || !notes.isEmpty
+            || !knowledge.vector.covers(theirs)
         guard isNews else { return nil }
         var batch = batch
         batch.checkpoint = (peer, checkpoint)
+        batch.notes = notes
         if page.isLast {
-            batch.seen = page.knowledge.vector
+            batch.disowned = doubted.sorted()
+            batch.isSettled = true
+            batch.seen = theirs
         }
         return batch
     }

@@ -7,32 +7,34 @@ extension SyncSession {
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
         while true {
-            let page = try engine(dataset.name) { () throws(StoreError) in
-                RecordPage(
-                    try dataset.changesPage(
-                        since: pushPosition,
-                        recordsMax: dataset.recordsPerPage(
-                            atMost: min(options.pageRecordsMax, recordsLeft)),
-                        bytesMax: options.pageBytesMax,
-                        excluding: remote?.vector ?? VersionVector()))
+            let changes = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.changesPage(
+                    since: pushPosition,
+                    recordsMax: dataset.recordsPerPage(
+                        atMost: min(options.pageRecordsMax, recordsLeft)),
+                    bytesMax: options.pageBytesMax,
+                    excluding: trusted(remote?.vector ?? VersionVector()))
             }
-            guard try isNews(page) else {
+            guard try isNews(RecordPage(changes)) else {
                 try rememberWhatThePeerTold()
                 result.isComplete = true
                 return true
             }
             // What is about no record may still leave: how far we have pulled, for one.
-            guard recordsLeft > 0 || page.records.isEmpty else { return true }
-            try engine(dataset.name) { () throws(StoreError) in
+            guard recordsLeft > 0 || changes.records.isEmpty else { return true }
+            let page = try engine(dataset.name) { () throws(StoreError) in
                 // That there is a peer must be known before it has anything: of a dataset that
                 // nobody else has, the store may forget deletions.
                 try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
                 // After reading, so that all of the page is durable before it leaves.
+                let page = try dataset.told(changes)
                 try store.sync()
+                return page
             }
             let pulled = try pulledThrough()
             let request = PushRequest(
-                address: address, since: pushPosition, acknowledged: pulled, page: page)
+                address: address, since: pushPosition, acknowledged: pulled, page: page,
+                disputed: peerDisputed.sorted())
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.push(request, &traffic)
             }
@@ -45,6 +47,7 @@ extension SyncSession {
                 acknowledged = try remember(page, accepted: answer, pulled: pulled)
                 pushPosition = page.through
                 if page.isLast {
+                    peerDisputed = []
                     result.isComplete = true
                     return true
                 }
@@ -62,17 +65,18 @@ extension SyncSession {
     func acknowledge() async throws(SyncError) {
         let pulled = try pulledThrough()
         guard let remote, pulled > acknowledged else { return }
-        let ours = try engine(dataset.name) { () throws(StoreError) in
+        var knowledge = try engine(dataset.name) { () throws(StoreError) in
+            let knowledge = try dataset.told(try dataset.knowledge())
             try store.sync()
-            return try dataset.knowledge()
+            return knowledge
         }
         // Of the dataset's life it is told nothing new, either.
-        let knowledge = PeerKnowledge(
-            vector: ours.vector, syncCount: ours.syncCount, lifecycle: remote.lifecycle)
+        knowledge.lifecycle = remote.lifecycle
         let nothing = RecordPage(
             records: [], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
-            address: address, since: pushPosition, acknowledged: pulled, page: nothing)
+            address: address, since: pushPosition, acknowledged: pulled, page: nothing,
+            disputed: peerDisputed.sorted())
         self.remote = try await counted { connection, traffic throws(SyncError) in
             try await connection.push(request, &traffic)
         }.knowledge
@@ -83,7 +87,7 @@ extension SyncSession {
         guard let remote else { return true }
         // Unless it hears how far we have pulled, it would start further back next time.
         let isUnacknowledged = try pulledThrough() > acknowledged
-        return isUnacknowledged || !page.records.isEmpty || !page.isLast
+        return isUnacknowledged || !peerDisputed.isEmpty || !page.records.isEmpty || !page.isLast
             || !remote.vector.covers(page.knowledge.vector)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
     }

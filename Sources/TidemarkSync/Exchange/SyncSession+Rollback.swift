@@ -1,100 +1,152 @@
 import Tidemark
 
-// What to do when a peer has seen more of our writes than we have made: this store was restored
-// from a backup, or its directory was copied. Whatever it wrote since then took dots that already
-// name other writes.
+// What to do when one side's store went back in time or was copied: when its peer shows a baton
+// that it never drew, or has seen more of its writes than it has made. Whatever it wrote since then
+// may have taken dots that already name other writes.
 //
-// It takes a new replica id at once, so that no more dots are used twice. From then on, in each
-// dataset, the sign of it is that the peer has seen more of a former id of ours than we have. As
-// long as that is so, nothing that we think we have seen under that id is taken for granted: all
-// that the peer has of it is pulled and compared, which brings the lost writes back. What was
-// written here under doubtful dots is found out as follows:
-// - the peer has a version that seems to descend from ours but is older by the clock: that cannot
-//   be, so the two are a conflict;
-// - the peer claims to have seen the dot, but what it has for the key is neither that write nor
-//   one that descends from it: it has seen another write under that dot.
-// The latter are written anew under the new id before the last page is applied. Only with that
-// page does the sign vanish, so an exchange that is cut off before will do all this again.
+// It takes a new replica id at once, so that no more dots are used twice. From then on the old id
+// is *disputed* in each dataset where there is a sign of it, and the store says so to whoever asks.
+// It claims no more to have seen anything under that id, so its peer gives it all that it has of
+// it. The asking side, whichever of the two it is, compares each record of the other side with its
+// own, and what is found under a disputed dot on the forked side is
+// - confirmed, if the other side has the very same write;
+// - superseded, if the other side has a version that descends from it and is not older by the
+//   clock, which a true descendant cannot be;
+// - otherwise written anew under an id of the asking side, so that nothing is lost: with the time
+//   that it has if the other side has nothing of the key, or the same value; in all other cases
+//   the two are a conflict, which the merge policy settles as any other. Also if it seems to
+//   descend from the other side's version, since that may be one that it never saw.
+// With the last page the forked side's own writes under the disputed id are all the other side's,
+// too, and the id is as good as that of any other replica. An exchange that is cut off before does
+// all this again.
 
 extension SyncSession {
-    /// Takes a new replica id if the peer has seen more of our writes than we have, and notes
-    /// which former ids must not be trusted in this exchange.
+    /// Takes note of a fork of this store that shows in what the peer knows.
     ///
-    /// - Returns: whether the id is a new one.
-    func renewIfRolledBack(_ theirs: VersionVector?) throws(SyncError) -> Bool {
-        guard let theirs else { return false }
-        return try engine(dataset.name) { () throws(StoreError) in
-            let (own, ours) = (store.replicaID, try dataset.vector)
-            let isRolledBack = theirs[own] > ours[own]
-            if isRolledBack {
-                try store.renewReplicaID()
-            }
-            let lost = store.formerReplicaIDs.filter { theirs[$0] > ours[$0] }
-            if !doubted.isSuperset(of: lost) {
-                doubted.formUnion(lost)
-                confirmedKeys = []
-            }
-            return isRolledBack
+    /// - Returns: whether what was agreed with the peer until now no longer holds.
+    func noteFork(_ theirs: PeerKnowledge?) throws(SyncError) -> Bool {
+        let disputed = try engine(dataset.name) { () throws(StoreError) in
+            if let theirs { try dataset.disputeForked(theirs.batons, theirs.vector) }
+            return Set(try BatonBook(dataset).disputed)
         }
+        guard disputed != doubted else { return false }
+        doubted = disputed
+        confirmedKeys = []
+        return true
     }
 
-    /// A vector without the part of it that cannot be trusted.
+    /// What of the peer's claims counts: not what it has under an id of its own that is disputed.
     func trusted(_ vector: VersionVector) -> VersionVector {
-        doubted.reduce(vector) { $0.removing($1) }
+        peerDisputed.reduce(vector) { $0.removing($1) }
     }
 
     private func isDoubted(_ record: Record) -> Bool {
         doubted.contains(record.version.dot.replica)
     }
 
-    /// Whether the peer's version cannot descend from ours although it looks like it.
-    func isDoubtful(_ local: Record?, beside incoming: Record) -> Bool {
-        guard let local, isDoubted(local), local.version.dot != incoming.version.dot else {
-            return false
-        }
-        return local.version.time > incoming.version.time && local.value != incoming.value
-            && incoming.version.relation(to: local.version) == .descendant
+    private func stripped(_ record: Record) -> VersionVector {
+        let ids = isDoubted(record) ? doubted : peerDisputed
+        return ids.reduce(record.version.vector) { $0.removing($1) }
     }
 
-    /// Whether the two are merged although the peer's seems to descend from ours, or to be ours: of
-    /// values whose merge is a join, nothing is lost by merging once too often, and it asks no
-    /// clock, which may have stood still or gone back with the store.
-    func isJoined(_ local: Record?, with incoming: Record) -> Bool {
-        guard case .mergeable = policy, let local, isDoubted(local) else { return false }
-        switch incoming.version.relation(to: local.version) {
-        case .same, .descendant: return incoming.value != local.value
-        case .ancestor, .concurrent: return false
+    /// What is to become of a record of which either side's version has a dot that may name two
+    /// writes; nil if it has not.
+    func verdict(on incoming: Record, beside local: Record?) -> ForkVerdict? {
+        let isLocal = local.map(isDoubted) ?? false
+        guard isLocal || peerDisputed.contains(incoming.version.dot.replica) else { return nil }
+        guard let local else {
+            return .rewrite(incoming, seen: stripped(incoming))
         }
-    }
-
-    /// Whether the peer has the very write that is here, or a descendant of it, and not another
-    /// one under its dot.
-    func isConfirmed(_ local: Record?, by incoming: Record) -> Bool {
-        guard let local, isDoubted(local) else { return false }
-        switch incoming.version.relation(to: local.version) {
+        // From here on one of the two is in doubt, and the other one is as it is.
+        let (doubtful, certain) = isLocal ? (local, incoming) : (incoming, local)
+        let both = stripped(doubtful).union(certain.version.vector)
+        switch certain.version.relation(to: doubtful.version) {
         case .same:
-            return incoming.version.time == local.version.time && incoming.value == local.value
-        case .descendant: return !isDoubtful(local, beside: incoming)
-        case .ancestor, .concurrent: return false
+            return certain.version.time == doubtful.version.time
+                && certain.value == doubtful.value ? .confirmed : .settle(seen: both)
+        case .descendant where isBelieved(certain, toDescendFrom: doubtful):
+            // If it is the one that is here already, it goes to the peer with the push.
+            return isLocal ? .superseded : .confirmed
+        case .ancestor, .descendant, .concurrent:
+            if certain.value == doubtful.value, certain.expiresAt == doubtful.expiresAt {
+                return .rewrite(doubtful, seen: both)
+            }
+            return .settle(seen: both)
         }
     }
 
-    /// Before the last page is applied: writes anew what the peer cannot have seen under its dot.
+    /// Whether a version that seems to descend from a doubtful one does: none that does is older.
+    ///
+    /// Of values whose merge is a join, nothing is lost by merging once too often. So no clock is
+    /// asked, which may have stood still or gone back with the store.
+    private func isBelieved(_ certain: Record, toDescendFrom doubtful: Record) -> Bool {
+        if certain.value == doubtful.value { return true }
+        if case .mergeable = policy { return false }
+        return certain.version.time >= doubtful.version.time
+    }
+
+    /// Before the last page is applied: writes anew what the peer has nothing of.
     func rewriteDoubtful(before page: RecordPage) throws(SyncError) {
         guard !doubted.isEmpty, page.isLast else { return }
-        var confirmed = confirmedKeys
-        let local = try engine(dataset.name) { () throws(StoreError) in
-            try page.records.map { record throws(StoreError) in
-                try dataset.storedRecord(for: record.key)
-            }
+        let settled = confirmedKeys.union(page.records.map(\.key))
+        try rewrite(
+            where: { record in isDoubted(record) && !settled.contains(record.key) },
+            as: { record in
+                .rewrite(
+                    value: record.value, of: record.version, seen: stripped(record),
+                    keepsTime: true, expiresAt: record.expiresAt)
+            })
+    }
+
+    /// The peer has never heard of the dataset: then nothing can be compared, and all that lies
+    /// here under a disputed id is written anew.
+    func settleAlone() throws(SyncError) {
+        guard !doubted.isEmpty else { return }
+        try rewrite(
+            where: isDoubted,
+            as: { record in
+                .rewrite(
+                    value: record.value, of: record.version, seen: stripped(record),
+                    keepsTime: true, expiresAt: record.expiresAt)
+            })
+        try engine(dataset.name) { () throws(StoreError) in
+            var batch = ReplicationBatch()
+            batch.disowned = doubted.sorted()
+            batch.isSettled = true
+            batch.notes = try BatonBook(dataset).notes(taking: [], settling: batch.disowned)
+            _ = try dataset.replicate(batch)
         }
-        for (record, local) in zip(page.records, local)
-        where isConfirmed(local, by: record) || isJoined(local, with: record) {
-            confirmed.insert(record.key)
-        }
-        try rewrite { record in
-            isDoubted(record) && page.knowledge.vector.contains(record.version.dot)
-                && !confirmed.contains(record.key)
-        }
+        doubted = []
+    }
+}
+
+/// What becomes of a record under a dot that may name two writes.
+enum ForkVerdict {
+    /// Both sides have the same write.
+    case confirmed
+    /// The version whose dot is certain takes the other's place, wherever that still stands.
+    case superseded
+    /// Is written anew, as a descendant of what is given.
+    case rewrite(Record, seen: VersionVector)
+    /// A conflict for the policy, whose outcome descends from what is given.
+    case settle(seen: VersionVector)
+}
+
+extension Dataset {
+    /// Takes a new replica id if a peer shows that the present one is forked, and marks as disputed
+    /// in this dataset all ids of this store that are.
+    ///
+    /// - Returns: whether there was any such sign.
+    @discardableResult
+    func disputeForked(_ shown: [Baton], _ theirs: VersionVector) throws(StoreError) -> Bool {
+        guard !store.options.isReadOnly else { return false }
+        let book = try BatonBook(self)
+        let forked = book.forked(shown, theirs, try vector)
+        guard !forked.isEmpty else { return false }
+        // First, since a present id cannot be disowned. After a crash in between the peer shows
+        // the same again.
+        if forked.contains(store.replicaID) { try store.renewReplicaID() }
+        try book.dispute(forked)
+        return true
     }
 }

@@ -37,9 +37,12 @@ final class SyncSession {
     var pushPosition = SyncCount.zero
     /// What the peer remembers of how far we have pulled.
     var acknowledged = SyncCount.zero
-    /// Former ids of this store of which the peer has seen more than we have.
+    /// Former ids of this store under which another one wrote, too.
     var doubted: Set<ReplicaID> = []
-    /// Keys of which the peer is known to have the write under a doubted id that is here.
+    /// The same of the peer.
+    var peerDisputed: Set<ReplicaID> = []
+    /// Keys of which the peer is known to have the write under a doubted id that is here, or that
+    /// are left to the application.
     var confirmedKeys: Set<[UInt8]> = []
     /// How many records may still travel in this exchange.
     var recordsLeft: Int
@@ -95,10 +98,11 @@ final class SyncSession {
         if greeting == nil {
             greeting = try await greet()
         }
-        if try renewIfRolledBack(greeting?.knowledge?.vector) {
-            // The peer's checkpoints about the id we gave up mean nothing for the new one.
+        if try noteFork(greeting?.knowledge) {
+            // The peer's checkpoints about an id that we gave up mean nothing for the new one.
             greeting = try await greet()
         }
+        peerDisputed = Set(greeting?.disputed ?? [])
         remote = greeting?.knowledge
         try takePositions(greeting)
         if let remote {
@@ -108,6 +112,7 @@ final class SyncSession {
                 return true
             }
         }
+        if remote == nil { try settleAlone() }
         return try await push()
     }
 
@@ -115,8 +120,8 @@ final class SyncSession {
     /// cost a round trip.
     private func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.vector }
-        return isBeginningAfresh || remote.syncCount > pullPosition
-            || !trusted(ours).covers(remote.vector)
+        return isBeginningAfresh || remote.syncCount > pullPosition || !ours.covers(remote.vector)
+            || !doubted.isEmpty || !peerDisputed.isEmpty
     }
 
     /// Whether positions count for nothing. Only once: what a full exchange has been through need
@@ -124,26 +129,13 @@ final class SyncSession {
     private var isBeginningAfresh: Bool { options.isFull && result.attempts == 1 }
 
     private func greet() async throws(SyncError) -> DatasetGreeting? {
-        let request = HelloRequest(
-            versions: SyncLimits.protocolVersions, from: options.asker(store),
-            names: [dataset.name])
-        let answer = try await counted { connection, traffic throws(SyncError) in
-            try await connection.hello(request, &traffic)
+        let (answer, _) = try await counted { connection, traffic throws(SyncError) in
+            try await connection.hello(
+                from: store, isDryRun: options.isDryRun, names: [dataset.name], &traffic)
         }
         peer = answer.replica
         result.remoteReplica = peer
-        try Self.refuse(peer, sameAs: store.replicaID)
         return answer.datasets.first { $0.name == dataset.name }
-    }
-
-    static func refuse(_ peer: ReplicaID, sameAs own: ReplicaID) throws(SyncError) {
-        guard peer != own else {
-            throw SyncError(
-                .sameReplica,
-                "both sides are replica \(peer), so one store is a copy of the other's "
-                    + "directory; put a new, empty store in place of the copy and synchronise it",
-                peer: peer.description)
-        }
     }
 
     private func takePositions(_ greeting: DatasetGreeting?) throws(SyncError) {
@@ -157,6 +149,12 @@ final class SyncSession {
         if pullPosition > theirs { pullPosition = .zero }
         if pushPosition > ours.syncCount { pushPosition = .zero }
         if isBeginningAfresh { (pullPosition, pushPosition) = (.zero, .zero) }
+        // What lies on either side under a disputed id is all to be compared, in one exchange: what
+        // a part of it came to is remembered nowhere.
+        if !doubted.isEmpty || !peerDisputed.isEmpty {
+            (pullPosition, pushPosition) = (.zero, .zero)
+            recordsLeft = .max
+        }
     }
 
     var policy: MergePolicy { options.policies[dataset.name] ?? options.policy }

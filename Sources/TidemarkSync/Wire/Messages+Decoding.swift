@@ -84,6 +84,9 @@ extension HelloRequest {
         if try reader.takeFlag() {
             after = try reader.takeName()
         }
+        incarnation = try reader.plain { reader throws(SyncError) in
+            try reader.takeFixed(UInt64.self)
+        }
     }
 }
 
@@ -109,6 +112,7 @@ extension DatasetGreeting {
         knowledge = try reader.takeFlag() ? try reader.takeKnowledge() : nil
         pulledThrough = try reader.takeSyncCount()
         pushedThrough = try reader.takeSyncCount()
+        disputed = try reader.takeReplicas()
     }
 }
 
@@ -119,6 +123,8 @@ extension PullRequest {
         recordsMax = try reader.takeNumber(max: SyncLimits.pageRecordsMax)
         bytesMax = try reader.takeNumber(max: SyncLimits.pageBytesMax)
         vector = try reader.takeVector()
+        batons = try reader.takeBatons()
+        disputed = try reader.takeReplicas()
     }
 }
 
@@ -128,6 +134,7 @@ extension PushRequest {
         since = try reader.takeSyncCount()
         acknowledged = try reader.takeSyncCount()
         page = try reader.takePage()
+        disputed = try reader.takeReplicas()
     }
 }
 

@@ -47,6 +47,7 @@ extension HelloRequest {
             if let after {
                 $0.putText(after)
             }
+            $0.putFixed(incarnation)
         }
     }
 }
@@ -76,6 +77,7 @@ extension DatasetGreeting {
             $0.putVarint(pulledThrough.rawValue)
             $0.putVarint(pushedThrough.rawValue)
         }
+        writer.putReplicas(disputed)
     }
 }
 
@@ -88,6 +90,8 @@ extension PullRequest {
             $0.putCount(bytesMax)
         }
         writer.putVector(vector)
+        writer.putBatons(batons)
+        writer.putReplicas(disputed)
     }
 }
 
@@ -99,6 +103,7 @@ extension PushRequest {
             $0.putVarint(acknowledged.rawValue)
         }
         writer.putPage(page)
+        writer.putReplicas(disputed)
     }
 }
 

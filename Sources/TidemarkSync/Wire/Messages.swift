@@ -8,6 +8,8 @@ struct PeerKnowledge: Hashable, Sendable {
     var vector: VersionVector
     var syncCount: SyncCount
     var lifecycle: PeerLifecycle
+    /// The newest known of each replica, in the order of the replicas.
+    var batons: [Baton] = []
 }
 
 /// A ``DatasetLifecycle`` as it travels.
@@ -46,6 +48,8 @@ struct HelloRequest: Hashable, Sendable {
     var names: [String]?
     /// Only datasets after this one in the order of names; for all, page by page.
     var after: String?
+    /// Tells the asker's store from a copy of it that has the same id: see `Store.incarnation`.
+    var incarnation: UInt64 = 0
 }
 
 struct HelloAnswer: Hashable, Sendable {
@@ -64,6 +68,9 @@ struct DatasetGreeting: Hashable, Sendable {
     /// The responder's checkpoint about the asker.
     var pulledThrough: SyncCount
     var pushedThrough: SyncCount
+    /// Former ids of the responder under which another store wrote, too, in their order: what it
+    /// has of them is to be compared, and none of it counts as seen.
+    var disputed: [ReplicaID] = []
 }
 
 /// Asks for changes.
@@ -75,6 +82,10 @@ struct PullRequest: Hashable, Sendable {
     var bytesMax: Int
     /// What the asker has seen, so that it is left out.
     var vector: VersionVector
+    /// The newest known to the asker of each replica, in the order of the replicas.
+    var batons: [Baton] = []
+    /// The responder's disputed ids, as the asker knows of them.
+    var disputed: [ReplicaID] = []
 }
 
 struct PullAnswer: Hashable, Sendable {
@@ -89,6 +100,8 @@ struct PushRequest: Hashable, Sendable {
     /// In the responder's order of change: the asker has durably applied everything up to here.
     var acknowledged: SyncCount
     var page: RecordPage
+    /// The responder's disputed ids, of which the asker has compared all that the responder has.
+    var disputed: [ReplicaID] = []
 }
 
 struct PushAnswer: Hashable, Sendable {

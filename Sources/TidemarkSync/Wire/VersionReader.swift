@@ -133,7 +133,42 @@ struct VersionReader {
         let time = HybridTime(rawValue: try reader.takeFixed(UInt64.self))
         let lifecycle = PeerLifecycle(
             isDeleted: isDeleted, wiped: wiped, time: time, replica: try takeReplica())
-        return PeerKnowledge(vector: vector, syncCount: syncCount, lifecycle: lifecycle)
+        return PeerKnowledge(
+            vector: vector, syncCount: syncCount, lifecycle: lifecycle, batons: try takeBatons())
+    }
+
+    mutating func takeBatons() throws(SyncError) -> [Baton] {
+        let count = try reader.takeCount(
+            of: "batons", bytesEach: 10, max: SyncLimits.vectorEntriesMax)
+        try countEntries(count)
+        var batons: [Baton] = []
+        for _ in 0..<count {
+            let replica = try takeReplica()
+            let number = try reader.takeVarint()
+            // The one after the greatest would be none.
+            guard number > 0, number <= Baton.numberMax,
+                batons.last.map({ $0.replica < replica }) ?? true
+            else { throw reader.failure("a list of batons is not in order") }
+            batons.append(
+                Baton(
+                    replica: replica, number: number,
+                    random: try reader.takeFixed(UInt64.self)))
+        }
+        return batons
+    }
+
+    mutating func takeReplicas() throws(SyncError) -> [ReplicaID] {
+        let count = try reader.takeCount(of: "replicas", max: SyncLimits.vectorEntriesMax)
+        try countEntries(count)
+        var replicas: [ReplicaID] = []
+        for _ in 0..<count {
+            let replica = try takeReplica()
+            guard replicas.last.map({ $0 < replica }) ?? true else {
+                throw reader.failure("a list of replicas is not in order")
+            }
+            replicas.append(replica)
+        }
+        return replicas
     }
 
     mutating func takePage() throws(SyncError) -> RecordPage {

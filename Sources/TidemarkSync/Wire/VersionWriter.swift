@@ -85,6 +85,23 @@ struct VersionWriter {
         putVector(knowledge.lifecycle.wiped)
         writer.putFixed(knowledge.lifecycle.time.rawValue)
         putReplica(knowledge.lifecycle.replica)
+        putBatons(knowledge.batons)
+    }
+
+    mutating func putBatons(_ batons: [Baton]) {
+        writer.putCount(batons.count)
+        for baton in batons {
+            putReplica(baton.replica)
+            writer.putVarint(baton.number)
+            writer.putFixed(baton.random)
+        }
+    }
+
+    mutating func putReplicas(_ replicas: [ReplicaID]) {
+        writer.putCount(replicas.count)
+        for replica in replicas {
+            putReplica(replica)
+        }
     }
 
     mutating func putPage(_ page: RecordPage) {

@@ -158,6 +158,7 @@ extension LogOperation {
         case .peerCheckpoint: "peer"
         case .vectorJoined: "join"
         case .replicaRenamed: "rename"
+        case .replicaDisowned: "disown"
         }
     }
 }

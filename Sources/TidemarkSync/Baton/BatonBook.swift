@@ -1,0 +1,185 @@
+import Tidemark
+
+/// All batons of one dataset as a store remembers them, in its own dataset ``SystemDataset/batons``
+/// under the dataset's name, a zero and the replica's id.
+struct BatonBook {
+    private let dataset: Dataset
+    private let store: Store
+    private(set) var records: [ReplicaID: BatonRecord] = [:]
+    /// The dots of the records, by which a change is told that somebody else made meanwhile.
+    private var dots: [ReplicaID: Dot] = [:]
+
+    /// O(replicas that have written to the dataset).
+    init(_ dataset: Dataset) throws(StoreError) {
+        self.dataset = dataset
+        store = dataset.store
+        guard let book = try store.existingSystemDataset(.batons) else { return }
+        let prefix = Self.prefix(dataset)
+        let cursor = try book.records(in: .prefix(prefix))
+        while let line = try cursor.next() {
+            guard let replica = Self.replica(in: line.key.dropFirst(prefix.count)) else { continue }
+            records[replica] = BatonRecord(decoding: line.value ?? [])
+            dots[replica] = line.version.dot
+        }
+    }
+
+    /// What is shown to others: the newest of each replica. A disputed one is not: whoever drew it
+    /// after the fork must not be taken for the other writer.
+    var batons: [Baton] {
+        records.filter { $1.standing != .disputed }.compactMap { $1.baton(of: $0) }
+            .sorted { $0.replica < $1.replica }
+    }
+
+    /// Former ids of this store of which what lies here is to be exchanged anew.
+    var disputed: [ReplicaID] {
+        records.filter { $1.standing == .disputed }.map(\.key).sorted()
+    }
+
+    /// Ids of this store, under which nobody else is known to write.
+    private var ownIDs: [ReplicaID] {
+        ([store.replicaID] + store.formerReplicaIDs).filter {
+            records[$0]?.standing ?? .plain == .plain
+        }
+    }
+
+    // MARK: - Looking
+
+    /// The ids of this store of which a peer has seen writes that are not its own.
+    ///
+    /// - Parameters:
+    ///   - theirs: what the peer has seen.
+    ///   - ours: what the dataset has seen here.
+    func forked(
+        _ shown: [Baton], _ theirs: VersionVector, _ ours: VersionVector
+    ) -> [ReplicaID] {
+        let batons = Dictionary(shown.map { ($0.replica, $0) }) { first, _ in first }
+        return ownIDs.filter { id in
+            let isUnknown = batons[id].map { (records[id] ?? BatonRecord()).isForeign($0) }
+            return isUnknown ?? false || theirs[id] > ours[id]
+        }
+    }
+
+    // MARK: - Changing
+
+    /// Draws a baton for each own id of which writes may leave now that no baton covers. To be
+    /// called after the writes were read and before the store is synced, for what it then shows.
+    mutating func draw(for leaving: VersionVector) throws(StoreError) {
+        guard !store.options.isReadOnly else { return }
+        for id in ownIDs where leaving[id] > 0 {
+            while leaving[id] > records[id]?.drawn.last?.through ?? 0 {
+                // As of now, so that writes that come meanwhile need no other one.
+                let through = max(leaving[id], try dataset.vector[id])
+                var record = records[id] ?? BatonRecord()
+                record.append(
+                    BatonRecord.Drawn(
+                        number: (record.drawn.last?.number ?? 0) + 1,
+                        random: max(1, store.randomNumber()), through: through))
+                guard try put(record, of: id) else {
+                    self = try BatonBook(dataset)
+                    continue
+                }
+            }
+        }
+    }
+
+    /// Marks former ids of this store as disputed: what lies here under them is to be exchanged
+    /// anew, and none of it counts as seen.
+    func dispute(_ ids: [ReplicaID]) throws(StoreError) {
+        let book = try store.systemDataset(.batons)
+        var batch = ReplicationBatch()
+        batch.disowned = ids
+        batch.notes = ids.map { id in
+            var record = records[id] ?? BatonRecord()
+            record.standing = .disputed
+            return SystemNote(in: book, key: key(of: id), value: record.encoded)
+        }
+        _ = try dataset.replicate(batch)
+    }
+
+    /// Stores a record unless somebody else changed it meanwhile.
+    private mutating func put(
+        _ record: BatonRecord, of id: ReplicaID
+    ) throws(StoreError) -> Bool {
+        let book = try store.systemDataset(.batons)
+        do throws(StoreError) {
+            dots[id] = try book.put(record.encoded, for: key(of: id), ifAt: dots[id])
+        } catch {
+            guard error.code == .versionMismatch else { throw error }
+            return false
+        }
+        records[id] = record
+        return true
+    }
+
+    /// What of a peer's batons is new here, as notes for the batch that stores what came with
+    /// them, and that the given ids of this store are disputed no more.
+    func notes(
+        taking shown: [Baton], settling settled: [ReplicaID]
+    ) throws(StoreError) -> [SystemNote] {
+        var changed: [ReplicaID: BatonRecord] = [:]
+        for id in settled {
+            changed[id] = BatonRecord(standing: .foreign)
+        }
+        let own = Set([store.replicaID] + store.formerReplicaIDs)
+        for baton in shown {
+            var record = changed[baton.replica] ?? records[baton.replica] ?? BatonRecord()
+            // Of an id of its own the store knows better, unless it has given it up.
+            guard !own.contains(baton.replica) || record.standing == .foreign else { continue }
+            if record.take(baton) { changed[baton.replica] = record }
+        }
+        guard !changed.isEmpty else { return [] }
+        let book = try store.systemDataset(.batons)
+        return changed.sorted { $0.key < $1.key }.map { id, record in
+            SystemNote(in: book, key: key(of: id), value: record.encoded)
+        }
+    }
+
+    // MARK: - Keys
+
+    private static func prefix(_ dataset: Dataset) -> [UInt8] {
+        Array(dataset.name.utf8) + [0]
+    }
+
+    private func key(of replica: ReplicaID) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.append(Self.prefix(dataset))
+        writer.putFixed(replica.high)
+        writer.putFixed(replica.low)
+        return writer.bytes
+    }
+
+    private static func replica(in bytes: ArraySlice<UInt8>) -> ReplicaID? {
+        do throws(SyncError) {
+            var reader = ByteReader(bytes)
+            let high = try reader.takeFixed(UInt64.self)
+            let low = try reader.takeFixed(UInt64.self)
+            try reader.finish()
+            return ReplicaID(high: high, low: low)
+        } catch {
+            return nil
+        }
+    }
+}
+
+extension Dataset {
+    /// What is said of the dataset as of the given moment, with the batons that go with it. Draws
+    /// those that are due; the store is to be synced afterwards, before it leaves.
+    ///
+    /// - Parameter isDrawing: false if nobody will keep what is told, so that nothing is written.
+    func told(
+        _ knowledge: DatasetKnowledge, isDrawing: Bool = true
+    ) throws(StoreError) -> PeerKnowledge {
+        var book = try BatonBook(self)
+        if isDrawing { try book.draw(for: knowledge.vector) }
+        var told = PeerKnowledge(knowledge)
+        told.batons = book.batons
+        return told
+    }
+
+    /// A page as it travels, likewise.
+    func told(_ page: ChangesPage, isDrawing: Bool = true) throws(StoreError) -> RecordPage {
+        RecordPage(
+            records: page.records, through: page.through, isLast: page.isLast,
+            knowledge: try told(page.knowledge, isDrawing: isDrawing))
+    }
+}

@@ -1,0 +1,256 @@
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+/// Forks: what is drawn, shown, lost and settled on the way.
+@Suite(.serialized)
+struct ForkDetailTests {
+    let directory = TemporaryDirectory()
+    let a: TestReplica
+    let b: TestReplica
+    let c: TestReplica
+
+    init() throws {
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+        c = try TestReplica("c", in: directory)
+    }
+
+    private func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
+        for number in range {
+            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
+        }
+    }
+
+    private func expectText(
+        _ replica: TestReplica, _ range: Range<Int>, _ text: String,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        for number in range {
+            #expect(
+                try replica.dataset().text("key \(number)") == "\(text) \(number)",
+                sourceLocation: sourceLocation)
+        }
+    }
+
+    private func copy(of replica: TestReplica, as name: String) throws -> TestReplica {
+        try replica.store.close()
+        try directory.copy(replica.name, to: name)
+        try replica.reopen()
+        return try TestReplica(name, in: directory)
+    }
+
+    private let smallPages = SyncOptions(pageRecordsMax: 3)
+
+    @Test(arguments: [true, false])
+    func aCopyThatMeetsItsOriginalTakesANewIdAndGoesOn(copyAsks: Bool) async throws {
+        try fill(a, 0..<3, "first")
+        let twin = try copy(of: a, as: "twin")
+        try fill(a, 10..<15, "original")
+        try fill(twin, 20..<28, "copy")
+        let id = a.store.replicaID
+        let (asker, responder) = copyAsks ? (twin, a) : (a, twin)
+        try await asker.dataset().synchronize(with: responder.transport)
+        #expect(asker.store.replicaID != id)
+        #expect(asker.store.replicaID != responder.store.replicaID)
+        try await asker.dataset().synchronize(with: responder.transport)
+        try expectEqual([a, twin])
+        try expectText(a, 0..<3, "first")
+        try expectText(a, 10..<15, "original")
+        try expectText(a, 20..<28, "copy")
+        // All of a store at once, too, and what nobody wrote since is no conflict.
+        let third = try copy(of: a, as: "third")
+        let results = try await third.store.synchronize(with: a.transport)
+        #expect(results.map(\.conflicts) == [0])
+        try expectEqual([a, twin, third])
+    }
+
+    /// The same key on both sides of the fork is a conflict, and the policy settles it.
+    @Test(arguments: ExchangeRole.allCases)
+    func whatBothSidesWroteIsAConflict(_ role: ExchangeRole) async throws {
+        try fill(a, 0..<3, "first")
+        try await a.dataset().synchronize(with: b.transport)
+        try a.backUp()
+        try a.dataset().put("lost", for: "key 1")
+        try a.dataset().put("second", for: "key 2")
+        try await a.dataset().synchronize(with: b.transport)
+        try a.restore()
+        try a.dataset().put("again", for: "key 0")
+        try a.dataset().put("again", for: "key 1")
+        try a.dataset().put("more", for: "key 9")
+        let (from, to) = role == .asker ? (a, b) : (b, a)
+        let union = SyncOptions(
+            policy: .custom { conflict in
+                let texts = [conflict.local, conflict.remote].compactMap(\.value).map {
+                    String(decoding: $0, as: UTF8.self)
+                }
+                return .value(Array(texts.sorted().joined(separator: "+").utf8))
+            })
+        try await from.dataset().synchronize(with: to.transport, options: union)
+        try await from.dataset().synchronize(with: to.transport, options: union)
+        try expectEqual([a, b])
+        let texts = try ["key 0", "key 1", "key 2", "key 9"].map { try a.dataset().text($0) }
+        #expect(texts[1] == "again+lost")
+        #expect(texts[2] == "second")
+        #expect(texts[3] == "more")
+        #expect(texts[0] == "again" || texts[0] == "again+first 0")
+    }
+
+    /// Messages are lost in every place; nothing else is.
+    @Test(arguments: ExchangeRole.allCases, [FaultyTransport.Fault.losesRequest, .losesAnswer])
+    func lostMessagesInEveryPlace(
+        _ role: ExchangeRole, _ fault: FaultyTransport.Fault
+    ) async throws {
+        for lostFrom in 0..<14 {
+            let directory = TemporaryDirectory()
+            let a = try TestReplica("a", in: directory)
+            let b = try TestReplica("b", in: directory)
+            let (from, to) = role == .asker ? (a, b) : (b, a)
+            func exchange(_ fault: FaultyTransport.Fault?) async {
+                let transport = FaultyTransport(to.responder, fault, after: lostFrom)
+                // An exchange without a dispute has fewer messages, and then none is lost.
+                _ = try? await from.dataset().synchronize(with: transport, options: smallPages)
+            }
+            try fill(a, 0..<4, "first")
+            await exchange(fault)
+            await exchange(nil)
+            try a.backUp()
+            try fill(a, 10..<14, "lost")
+            await exchange(fault)
+            await exchange(nil)
+            try a.restore()
+            try fill(a, 20..<26, "again")
+            await exchange(fault)
+            try fill(a, 30..<32, "between")
+            try a.reopen()
+            await exchange(fault)
+            await exchange(nil)
+            await exchange(nil)
+            try expectEqual([a, b], "lost from \(lostFrom)")
+            try expectText(b, 0..<4, "first")
+            try expectText(b, 10..<14, "lost")
+            try expectText(b, 20..<26, "again")
+            try expectText(b, 30..<32, "between")
+        }
+    }
+
+    /// Where a lost answer leaves the two unequal in what they remember, that is no fork.
+    @Test(arguments: 0..<8, [FaultyTransport.Fault.losesRequest, .losesAnswer])
+    func aLostMessageAloneIsNoFork(_ good: Int, _ fault: FaultyTransport.Fault) async throws {
+        let ids = [a.store.replicaID, b.store.replicaID]
+        for round in 0..<4 {
+            try fill(a, round * 10..<round * 10 + 5, "ours")
+            try fill(b, 100 + round * 10..<100 + round * 10 + 5, "theirs")
+            let broken = FaultyTransport(b.responder, fault, after: good)
+            _ = try? await a.dataset().synchronize(with: broken, options: smallPages)
+        }
+        try await a.dataset().synchronize(with: b.transport)
+        #expect([a.store.replicaID, b.store.replicaID] == ids)
+        try expectEqual([a, b])
+    }
+
+    @Test(arguments: [true, false])
+    func whoLosesItsBatonsLosesNothingElse(asker: Bool) async throws {
+        try fill(a, 0..<5, "ours")
+        try fill(b, 5..<9, "theirs")
+        try await a.dataset().synchronize(with: b.transport)
+        let loser = asker ? a : b
+        let book = try loser.store.systemDataset(.batons)
+        #expect(try book.count() == 2)
+        try book.clear()
+        try fill(a, 10..<13, "ours")
+        try fill(b, 20..<23, "theirs")
+        for _ in 0..<2 { try await a.dataset().synchronize(with: b.transport) }
+        try expectEqual([a, b])
+        #expect(try a.dataset().count() == 15)
+    }
+
+    @Test func anIdleExchangeDrawsNothing() async throws {
+        try fill(a, 0..<5, "ours")
+        try fill(b, 5..<9, "theirs")
+        try await a.dataset().synchronize(with: b.transport)
+        try await b.dataset().synchronize(with: a.transport)
+        let books = try [a, b].map { try $0.store.systemDataset(.batons) }
+        let before = try books.map { try $0.syncCount }
+        for _ in 0..<3 {
+            try await a.dataset().synchronize(with: b.transport)
+            try await b.store.synchronize(with: a.transport)
+        }
+        #expect(try books.map { try $0.syncCount } == before)
+    }
+
+    /// Whom it gave its writes to it never meets again; but somebody who has met that one.
+    @Test func aForkShowsAtThirdParties() async throws {
+        try fill(a, 0..<5, "first")
+        try await a.dataset().synchronize(with: b.transport)
+        try a.backUp()
+        try fill(a, 10..<14, "lost")
+        try await a.dataset().synchronize(with: b.transport)
+        try await b.dataset().synchronize(with: c.transport)
+        try a.restore()
+        try fill(a, 20..<26, "again")
+        for _ in 0..<2 { try await a.dataset().synchronize(with: c.transport) }
+        try expectEqual([a, c])
+        try expectText(c, 10..<14, "lost")
+        try expectText(c, 20..<26, "again")
+    }
+
+    /// After the copy found out, the original goes on under the old id, and its writes arrive.
+    @Test func anIdThatWasGivenUpIsTheOriginalsAlone() async throws {
+        try fill(a, 0..<5, "first")
+        try await a.dataset().synchronize(with: b.transport)
+        let twin = try copy(of: a, as: "twin")
+        try fill(a, 10..<12, "original")
+        try await a.dataset().synchronize(with: b.transport)
+        // More than the original, so that its next counters were all used here.
+        try fill(twin, 20..<40, "copy")
+        try await twin.dataset().synchronize(with: b.transport)
+        let (id, copied) = (a.store.replicaID, twin.store.replicaID)
+        #expect(id != copied)
+        for round in 0..<6 {
+            try fill(a, 50 + round..<51 + round, "later")
+            try await a.dataset().synchronize(with: b.transport)
+            try await twin.dataset().synchronize(with: b.transport)
+            try expectText(twin, 50..<51 + round, "later")
+        }
+        #expect(a.store.replicaID == id && twin.store.replicaID == copied)
+        try expectEqual([a, b, twin])
+        #expect(try a.dataset().count() == 33)
+    }
+
+    @Test func recordsAreReadAsTheyWereWritten() {
+        var record = BatonRecord(standing: .disputed)
+        for number in 1...20 as ClosedRange<UInt64> {
+            record.append(
+                BatonRecord.Drawn(number: number, random: number << 50, through: number * 3))
+        }
+        #expect(record.drawn.count == BatonRecord.drawnMax)
+        #expect(BatonRecord(decoding: record.encoded) == record)
+        for count in 0..<record.encoded.count {
+            #expect(BatonRecord(decoding: Array(record.encoded.prefix(count))) == nil)
+        }
+        #expect(BatonRecord(decoding: record.encoded + [0]) == nil)
+        #expect(BatonRecord(decoding: [9, 0]) == nil)
+        let replica = ReplicaID(high: 1, low: 1)
+        func baton(_ number: UInt64, _ random: UInt64) -> Baton {
+            Baton(replica: replica, number: number, random: random)
+        }
+        #expect(record.isForeign(baton(21, 1)))
+        #expect(record.isForeign(baton(20, 1)))
+        #expect(!record.isForeign(baton(20, 20 << 50)))
+        #expect(!record.isForeign(baton(3, 1)))
+        let some = [baton(1, 5), baton(1, 6), baton(2, 5), baton(2, 0), baton(2, 7)]
+        for one in some {
+            #expect(one.joined(with: one) == one)
+            for other in some {
+                #expect(one.joined(with: other) == other.joined(with: one))
+                for third in some {
+                    #expect(
+                        one.joined(with: other).joined(with: third)
+                            == one.joined(with: other.joined(with: third)))
+                }
+            }
+        }
+    }
+}

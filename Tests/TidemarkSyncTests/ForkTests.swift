@@ -1,0 +1,109 @@
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+// The property: a store that went back in time or was copied, and wrote at least as much as it had
+// lost before it met anyone, loses nothing of what either it or its former self has written, and
+// from when it finds out on no dot names two writes.
+//
+//     a  ──1──2──3──backup──4──5──✗                  4 and 5 are b's, too
+//                     └──────────4'──5'──6'──        who sees only counters misses nothing
+//     b  ──────────3────────────5───────────?
+
+/// Whether the store in question asks or answers.
+enum ExchangeRole: String, Sendable, CaseIterable {
+    case asker, responder
+}
+
+@Suite(.serialized)
+struct ForkTests {
+    let directory = TemporaryDirectory()
+    let a: TestReplica
+    let b: TestReplica
+    let c: TestReplica
+
+    init() throws {
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+        c = try TestReplica("c", in: directory)
+    }
+
+    private func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
+        for number in range {
+            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
+        }
+    }
+
+    @discardableResult
+    private func exchange(
+        _ one: TestReplica, _ role: ExchangeRole = .asker, with other: TestReplica,
+        options: SyncOptions = SyncOptions()
+    ) async throws -> SyncResult {
+        let (from, to) = role == .asker ? (one, other) : (other, one)
+        return try await from.dataset().synchronize(with: to.transport, options: options)
+    }
+
+    private func expectText(
+        _ replica: TestReplica, _ range: Range<Int>, _ text: String,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        for number in range {
+            #expect(
+                try replica.dataset().text("key \(number)") == "\(text) \(number)",
+                sourceLocation: sourceLocation)
+        }
+    }
+
+    /// A copy of a closed and reopened.
+    private func copy(of replica: TestReplica, as name: String) throws -> TestReplica {
+        try replica.store.close()
+        try directory.copy(replica.name, to: name)
+        try replica.reopen()
+        return try TestReplica(name, in: directory)
+    }
+
+    // MARK: - The two schedules of the finding
+
+    @Test(arguments: ExchangeRole.allCases, [4, 5, 9])
+    func whatWasWrittenAfterARollBackIsKept(_ role: ExchangeRole, _ count: Int) async throws {
+        try fill(a, 0..<5, "first")
+        try await exchange(a, role, with: b)
+        try a.backUp()
+        try fill(a, 10..<14, "lost")
+        try await exchange(a, role, with: b)
+        try a.restore()
+        try fill(a, 20..<20 + count, "again")
+        let id = a.store.replicaID
+        try await exchange(a, role, with: b)
+        #expect(a.store.replicaID != id)
+        try await exchange(a, role, with: b)
+        try await exchange(c, with: b)
+        try expectEqual([a, b, c])
+        for replica in [a, b, c] {
+            try expectText(replica, 0..<5, "first")
+            try expectText(replica, 10..<14, "lost")
+            try expectText(replica, 20..<20 + count, "again")
+        }
+    }
+
+    @Test(arguments: ExchangeRole.allCases, [(4, 4), (4, 9), (9, 4)])
+    func aCopyAndItsOriginalWithACommonPeerLoseNothing(
+        _ role: ExchangeRole, _ counts: (Int, Int)
+    ) async throws {
+        try fill(a, 0..<5, "first")
+        try await exchange(a, role, with: b)
+        let twin = try copy(of: a, as: "twin")
+        try fill(a, 10..<10 + counts.0, "original")
+        try fill(twin, 30..<30 + counts.1, "copy")
+        for _ in 0..<3 {
+            try await exchange(a, role, with: b)
+            try await exchange(twin, role, with: b)
+        }
+        #expect(a.store.replicaID != twin.store.replicaID)
+        try expectEqual([a, b, twin])
+        try expectText(b, 0..<5, "first")
+        try expectText(b, 10..<10 + counts.0, "original")
+        try expectText(b, 30..<30 + counts.1, "copy")
+    }
+}
