@@ -34,7 +34,7 @@ extension Engine {
     }
 
     /// Merges once, if anything is to be merged. Returns whether there was.
-    private func compactWhereDue() throws(StoreError) -> Bool {
+    func compactWhereDue() throws(StoreError) -> Bool {
         let runs = currentView.runs
         let chosen = CompactionChoice.runs(of: runs)
         if !chosen.isEmpty {
@@ -68,7 +68,7 @@ extension Engine {
                 !sealQueue.isEmpty || isSealing || isPreparing || isCompacting
                     || isCompactionWanted
             {
-                monitor.wait()
+                awaitBackground()
             }
             try checkWritable()
         }
@@ -83,7 +83,7 @@ extension Engine {
         defer { monitor.unlock() }
         try checkWritable()
         while isCompacting || isPreparing || sealQueue.count >= Self.sealQueueMax {
-            monitor.wait()
+            awaitBackground()
             try checkWritable()
         }
         isCompacting = true
@@ -99,7 +99,7 @@ extension Engine {
             let last = sealQueue.last?.memtable.log.number ?? 0
             // A job that somebody held on to would keep the states of its datasets in memory.
             while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
-                monitor.wait()
+                awaitBackground()
                 try checkWritable()
             }
         } catch {
@@ -152,7 +152,7 @@ extension Engine {
         try monitor.withLock { () throws(StoreError) in try active?.log.releaseSpace() }
         views.reclaim()
         let prepared = monitor.withLock {
-            while isPreparing, failure == nil, !isClosed { monitor.wait() }
+            while isPreparing, failure == nil, !isClosed { awaitBackground() }
             defer { (preparedLog, preparedKeys) = (nil, nil) }
             return preparedLog
         }

@@ -280,7 +280,7 @@ extension Engine {
             if preparedLog == nil, payloadBytes <= options.segmentBytes - Self.logOverhead {
                 isPreparing = true
                 monitor.broadcast()
-                monitor.wait()
+                awaitBackground()
                 continue
             }
             do {

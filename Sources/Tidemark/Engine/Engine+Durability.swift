@@ -72,8 +72,8 @@ extension Engine {
             }
             isSyncing = true
             // Those who come at once after the sync before share this one.
-            syncGroups.lead()
-            while syncGroups.isGathering, failure == nil {
+            syncGroups.lead { ticks }
+            while syncGroups.isGathering(at: { ticks }), failure == nil {
                 monitor.yield()
             }
             guard let log = active?.log, failure == nil else {
@@ -82,7 +82,7 @@ extension Engine {
                 try checkWritable()
                 throw .closed(path)
             }
-            syncGroups.beginSync()
+            syncGroups.beginSync(at: ticks)
             let older = unsyncedLogs
             let offset = log.appended
             let start = ticks
@@ -101,7 +101,7 @@ extension Engine {
                 durablePosition = max(
                     durablePosition, LogPosition(log: log.number, offset: offset))
                 unsyncedLogs.removeAll { candidate in older.contains { $0 === candidate } }
-                syncGroups.endSync()
+                syncGroups.endSync(at: ticks)
                 durabilityChanged.broadcast()
             case .failure(let error):
                 stopWriting(error)

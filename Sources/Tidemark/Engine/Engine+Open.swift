@@ -15,7 +15,7 @@ extension Engine {
             ? try openReadOnly(at: path, options, storage, events)
             : try openForWriting(at: path, options, storage, events, &wasMade)
         engine.beginObservation(wasMade: wasMade, since: start)
-        if !options.isReadOnly { engine.startThreads() }
+        if !options.isReadOnly, !options.runsInline { engine.startThreads() }
         return engine
     }
 
@@ -179,6 +179,7 @@ extension Engine {
         for thread in threads {
             thread.join()
         }
+        if isWriter, options.runsInline { sealInline() }
         waiters.close()
         if isWriter, case .success = result {
             result = Result { () throws(StoreError) in try releaseSpace() }
@@ -206,7 +207,7 @@ extension Engine {
             throw error
         }
         while !sealQueue.isEmpty, failure == nil {
-            monitor.wait()
+            awaitBackground()
         }
         try checkWritable()
     }

@@ -41,21 +41,29 @@ extension Engine {
         defer { monitor.unlock() }
         while true {
             if failure == nil, !sealQueue.isEmpty {
-                isSealing = true
-                monitor.unlock()
-                let result = Result { () throws(StoreError) in try self.sealOldest() }
-                views.reclaim()
-                letGoOfStates()
-                monitor.lock()
-                isSealing = false
-                if case .failure(let error) = result { stopWriting(error) }
-                monitor.broadcast()
+                sealNext()
             } else if isClosed {
                 return
             } else {
                 monitor.wait()
             }
         }
+    }
+
+    /// Seals the oldest log that waits. Under `monitor`, which it gives up while that is written.
+    func sealNext() {
+        isSealing = true
+        let result: Result<Void, StoreError>
+        do {
+            monitor.unlock()
+            defer { monitor.lock() }
+            result = Result { () throws(StoreError) in try self.sealOldest() }
+            views.reclaim()
+            letGoOfStates()
+        }
+        isSealing = false
+        if case .failure(let error) = result { stopWriting(error) }
+        monitor.broadcast()
     }
 
     /// Under `monitor`, which it gives up while the file is written.

@@ -23,25 +23,28 @@ struct SyncGroups {
         arrivedCount += 1
     }
 
-    mutating func lead() {
-        if isAwaitingMore { leadSince = MonotonicClock.nanoseconds() }
+    /// - Parameter clock: nanoseconds since some moment, as for the methods below; asked only if
+    ///   the answer matters.
+    mutating func lead(at clock: () -> UInt64) {
+        if isAwaitingMore { leadSince = clock() }
     }
 
     private var isAwaitingMore: Bool { arrivedCount - coveredCount < expectedCount }
 
     /// Whether fewer wait now than wrote when the last sync ended, and it is not too long ago that
     /// somebody began to lead.
-    var isGathering: Bool {
-        isAwaitingMore && MonotonicClock.nanoseconds() - leadSince < syncNanoseconds / 2
+    func isGathering(at clock: () -> UInt64) -> Bool {
+        // A clock that a test set back makes it too long ago.
+        isAwaitingMore && clock() &- leadSince < syncNanoseconds / 2
     }
 
-    mutating func beginSync() {
+    mutating func beginSync(at now: UInt64) {
         coveredNext = arrivedCount
-        syncBegan = MonotonicClock.nanoseconds()
+        syncBegan = now
     }
 
-    mutating func endSync() {
-        syncNanoseconds = MonotonicClock.nanoseconds() - syncBegan
+    mutating func endSync(at now: UInt64) {
+        syncNanoseconds = now > syncBegan ? now - syncBegan : 0
         expectedCount = arrivedCount - coveredCount
         coveredCount = coveredNext
     }

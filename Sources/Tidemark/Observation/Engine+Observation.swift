@@ -59,7 +59,7 @@ extension Engine {
     func waitForSealing(while isTooFarAhead: () -> Bool) {
         counted.writerWaits += 1
         let start = ticks
-        while isTooFarAhead(), failure == nil, !isClosed { monitor.wait() }
+        while isTooFarAhead(), failure == nil, !isClosed { awaitBackground() }
         let waited = elapsed(since: start)
         counted.writerWaitNanoseconds &+= waited
         if waited >= events.slowNanoseconds {
