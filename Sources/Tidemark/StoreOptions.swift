@@ -70,6 +70,8 @@ public struct StoreOptions: Hashable, Sendable {
     /// and starts no thread of its own: see ``Store/compactStep()``. One thread uses it then, and
     /// what it does follows from what it is told. For simulations.
     package var runsInline = false
+    /// Mistakes made on purpose, so that tests can tell whether they would be found.
+    package var plantedBugs: PlantedBugs = []
 
     public init(
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,

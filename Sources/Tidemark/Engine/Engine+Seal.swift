@@ -216,7 +216,7 @@ extension Engine {
         return try withState(numbered: dataset) { state in
             let own = ownIDs
             let isSolitary =
-                isSystem
+                isSystem || options.plantedBugs.contains(.collectTombstonesEarly)
                 || state.map { state in
                     state.peers.isEmpty && state.vector.dots.allSatisfy { own.contains($0.replica) }
                         && state.outstanding.isEmpty

@@ -53,6 +53,9 @@ extension Dataset {
                     records.count >= max(1, recordsMax)
                     || (!records.isEmpty && bytes + size > bytesMax)
                 if isFull {
+                    if engine.options.plantedBugs.contains(.advanceCursorPastCap) {
+                        through = record.syncCount
+                    }
                     return ChangesPage(
                         records: records, through: through, isLast: false,
                         knowledge: changes.knowledge)

@@ -30,7 +30,7 @@ extension SyncResponder {
                 excluding: request.vector)
             let told = try dataset.told(page, isDrawing: isRemembered)
             // Nobody keeps what is given to it.
-            if isRemembered { try store.sync() }
+            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
             return PullAnswer(page: told)
         }
     }
@@ -65,7 +65,11 @@ extension SyncResponder {
             return try answer(.gap(checkpoint.pulledThrough), after: nil, request, dataset)
         }
         // Before the records, so that these are compared with what the deletion leaves.
-        try engine(dataset.name) { () throws(StoreError) in try dataset.join(theirs.lifecycle) }
+        if !has(.ignoreLifecycle) {
+            try engine(dataset.name) { () throws(StoreError) in
+                try dataset.join(theirs.lifecycle)
+            }
+        }
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let plan = try engine(dataset.name) { () throws(StoreError) in
                 let plan = try makePlan(request, for: dataset, checkpoint)
@@ -161,6 +165,12 @@ extension SyncResponder {
                         key: record.key,
                         content: .adopt(value: value, version: version, expiresAt: expiresAt),
                         expected: local?.version))
+            case .conflict where has(.applyConflictUnasked):
+                plan.batch.writes.append(
+                    ReplicatedWrite(
+                        key: record.key,
+                        content: .adopt(value: record.value, version: record.version),
+                        expected: local?.version))
             case .conflict:
                 conflicts.append(record.key)
             }
@@ -183,8 +193,10 @@ extension SyncResponder {
             reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
         }
         plan.batch.checkpoint = (request.address.from, reached)
-        if request.page.isLast {
+        if request.page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin) {
             plan.batch.seen = request.page.knowledge.vector
+        }
+        if request.page.isLast {
             // The asker has compared what lies here under them, and this is what came of it.
             plan.batch.disowned = book.disputed
             plan.batch.isSettled = true

@@ -85,7 +85,7 @@ public final class SyncResponder: Sendable {
             if vectorEntries > SyncLimits.pageVectorEntriesMax, !datasets.isEmpty { break }
             datasets.append(greeting)
         }
-        if request.from != .nobody {
+        if request.from != .nobody, !has(.skipSyncBeforeSend) {
             // What the vectors speak of may be acted upon, so it must not be lost any more.
             try engine { () throws(StoreError) in try store.sync() }
         }

@@ -57,8 +57,9 @@ extension SyncSession {
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let plan = try await plan(page, &settlement)
             let moved = try engine(dataset.name) { () throws(StoreError) in
-                try plan.batch.map { batch throws(StoreError) in try dataset.replicate(batch) }
-                    ?? []
+                try plan.batch.map { batch throws(StoreError) in
+                    try replicate(batch)
+                } ?? []
             }
             if moved.isEmpty {
                 result.pulled += plan.pulled
@@ -231,10 +232,12 @@ extension SyncSession {
         var batch = batch
         batch.checkpoint = (peer, checkpoint)
         batch.notes = notes
+        if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin) {
+            batch.seen = theirs
+        }
         if page.isLast {
             batch.disowned = doubted.sorted()
             batch.isSettled = true
-            batch.seen = theirs
         }
         return batch
     }

@@ -28,7 +28,7 @@ extension SyncSession {
                 try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
                 // After reading, so that all of the page is durable before it leaves.
                 let page = try dataset.told(changes)
-                try store.sync()
+                if !has(.skipSyncBeforeSend) { try store.sync() }
                 return page
             }
             let pulled = try pulledThrough()
@@ -67,7 +67,7 @@ extension SyncSession {
         guard let remote, pulled > acknowledged else { return }
         var knowledge = try engine(dataset.name) { () throws(StoreError) in
             let knowledge = try dataset.told(try dataset.knowledge())
-            try store.sync()
+            if !has(.skipSyncBeforeSend) { try store.sync() }
             return knowledge
         }
         // Of the dataset's life it is told nothing new, either.

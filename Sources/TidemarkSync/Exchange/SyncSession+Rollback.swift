@@ -139,7 +139,9 @@ extension Dataset {
     /// - Returns: whether there was any such sign.
     @discardableResult
     func disputeForked(_ shown: [Baton], _ theirs: VersionVector) throws(StoreError) -> Bool {
-        guard !store.options.isReadOnly else { return false }
+        guard !store.options.isReadOnly, !store.options.plantedBugs.contains(.reuseDot) else {
+            return false
+        }
         let book = try BatonBook(self)
         let forked = book.forked(shown, theirs, try vector)
         guard !forked.isEmpty else { return false }

@@ -1,0 +1,44 @@
+/// Mistakes that a test makes on purpose, one at a time, to learn whether the simulator would find
+/// them: a checker that never speaks up proves nothing. Always empty outside of tests.
+///
+/// The sites are where each mistake would most easily be made. To add one: a case here, `if` at its
+/// site, and a line with the seed that finds it in the table of `PlantedBugTests`.
+package struct PlantedBugs: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// What a peer has seen is not joined into what this store has seen.
+    package static let skipVectorJoin = PlantedBugs(rawValue: 1 << 0)
+    /// It is joined with the first page already, before the rest has come.
+    package static let joinVectorWithFirstPage = PlantedBugs(rawValue: 1 << 1)
+    /// Records leave before they are durable.
+    package static let skipSyncBeforeSend = PlantedBugs(rawValue: 1 << 2)
+    /// A store that went back in time goes on under its old id.
+    package static let reuseDot = PlantedBugs(rawValue: 1 << 3)
+    /// A checkpoint is stored before the records that it vouches for, by itself.
+    package static let checkpointApartFromRecords = PlantedBugs(rawValue: 1 << 4)
+    /// The record that did not fit into a page is taken for sent.
+    package static let advanceCursorPastCap = PlantedBugs(rawValue: 1 << 5)
+    /// The answering side does not hear that a dataset was deleted or came back.
+    package static let ignoreLifecycle = PlantedBugs(rawValue: 1 << 6)
+    /// The answering side takes the asker's version of a conflict as it comes.
+    package static let applyConflictUnasked = PlantedBugs(rawValue: 1 << 7)
+    /// Compaction forgets deletions although there are peers.
+    package static let collectTombstonesEarly = PlantedBugs(rawValue: 1 << 8)
+
+    /// All of them by name.
+    package static let named: [(name: String, bug: PlantedBugs)] = [
+        ("skipVectorJoin", .skipVectorJoin),
+        ("joinVectorWithFirstPage", .joinVectorWithFirstPage),
+        ("skipSyncBeforeSend", .skipSyncBeforeSend),
+        ("reuseDot", .reuseDot),
+        ("checkpointApartFromRecords", .checkpointApartFromRecords),
+        ("advanceCursorPastCap", .advanceCursorPastCap),
+        ("ignoreLifecycle", .ignoreLifecycle),
+        ("applyConflictUnasked", .applyConflictUnasked),
+        ("collectTombstonesEarly", .collectTombstonesEarly),
+    ]
+}
