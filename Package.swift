@@ -128,6 +128,15 @@ let package = Package(
         .executableTarget(
             name: "Soak", dependencies: ["Tidemark", "TestSupport"],
             path: "Tests/Soak", swiftSettings: settings),
+        .target(
+            name: "Simulation", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
+            path: "Tests/Simulation", swiftSettings: settings),
+        .executableTarget(
+            name: "Simulate", dependencies: ["Tidemark", "Simulation", "TestSupport"],
+            path: "Tests/Simulate", swiftSettings: settings),
+        .testTarget(
+            name: "SimulationTests", dependencies: ["Tidemark", "Simulation", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "TidemarkTests", dependencies: ["Tidemark", "TestSupport", "CrashWriter"],
             exclude: ["Golden"],

@@ -1,0 +1,97 @@
+/// What happens on the way of each message of one exchange: a few percent of each mishap.
+package struct Weather: Hashable, Sendable {
+    /// Everything that is drawn on the way follows from it.
+    package var seed: UInt64
+    package var lossPercent = 0
+    package var repeatPercent = 0
+    package var damagePercent = 0
+    /// Milliseconds that a message takes at most. Two that are under way at once may overtake.
+    package var delayMax: UInt64 = 1
+
+    package static let fair = Weather(seed: 0)
+}
+
+extension Weather: CustomStringConvertible {
+    package var description: String {
+        guard self != .fair else { return "fair" }
+        return
+            "loss \(lossPercent)% repeat \(repeatPercent)% damage \(damagePercent)% "
+            + "delay \(delayMax) ms"
+    }
+}
+
+/// One thing that happens to the replicas, as the nemesis decided it. Replicas, datasets and keys
+/// are numbers. An action stands for itself: whatever else it needs to be drawn follows from a
+/// seed in it, so that the rest of a schedule means the same without it.
+package enum Action: Hashable, Sendable {
+    case write(at: Int, dataset: Int, key: Int, isDeletion: Bool, isDurable: Bool, padding: Int)
+    /// Several writes at once, all durable.
+    case batch(at: Int, dataset: Int, keys: [Int])
+    case read(at: Int, dataset: Int, key: Int)
+    case exchange(from: Int, to: Int, pageRecordsMax: Int, Weather)
+    case compact(at: Int)
+    /// Closed and opened again.
+    case reopen(at: Int)
+    /// The power fails after so many more calls to the disk, 0 for at once, and of what was not
+    /// synced so many percent survive; comes up after so many milliseconds.
+    case powerLoss(at: Int, afterCalls: Int, survivalPercent: Int, seed: UInt64, downFor: UInt64)
+    /// The process is killed; nothing is lost that was written.
+    case kill(at: Int, downFor: UInt64)
+    case backUp(at: Int)
+    /// Goes on from the last backup, under a new id, as the store's own restore makes it.
+    case restore(at: Int)
+    /// The whole disk is put back to the last snapshot of it, behind the store's back. It then
+    /// writes so often, fewer times than it lost, before it meets the peer that has seen most of
+    /// it; without `isWatched` as often as it says, and meets nobody in particular.
+    case rollBack(at: Int, writes: Int, isWatched: Bool)
+    /// A copy of one replica's directory takes the place of another replica.
+    case copy(from: Int, onto: Int)
+    case setClock(at: Int, by: Int64)
+    case cut(Int, Int)
+    case join(Int, Int)
+    /// So many more bytes fit on the disk, for so many milliseconds.
+    case fillDisk(at: Int, room: Int, for: UInt64)
+    case slowDown(at: Int, milliseconds: UInt64)
+    case deleteDataset(at: Int, dataset: Int)
+}
+
+/// An action and how many milliseconds after the one before it happens.
+package struct Step: Hashable, Sendable, CustomStringConvertible {
+    package let after: UInt64
+    package let action: Action
+
+    package var description: String { "+\(after) ms \(action)" }
+}
+
+extension Action: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .write(let at, let dataset, let key, let isDeletion, let isDurable, let padding):
+            """
+            \(at): \(isDeletion ? "delete" : "put") d\(dataset)/k\(key)\
+            \(isDurable ? " durably" : ""), \(padding) bytes more
+            """
+        case .batch(let at, let dataset, let keys): "\(at): batch d\(dataset) keys \(keys)"
+        case .read(let at, let dataset, let key): "\(at): read d\(dataset)/k\(key)"
+        case .exchange(let from, let to, let records, let weather):
+            "\(from) > \(to): exchange, \(records) records a page, \(weather)"
+        case .compact(let at): "\(at): compact"
+        case .reopen(let at): "\(at): close and open"
+        case .powerLoss(let at, let calls, let percent, _, let downFor):
+            "\(at): power fails after \(calls) calls, \(percent)% survive, down \(downFor) ms"
+        case .kill(let at, let downFor): "\(at): killed, down \(downFor) ms"
+        case .backUp(let at): "\(at): back up"
+        case .restore(let at): "\(at): restore the backup"
+        case .rollBack(let at, let writes, let isWatched):
+            "\(at): disk rolled back, \(writes) writes" + (isWatched ? "" : ", unwatched")
+        case .copy(let from, let onto): "\(from): copied onto \(onto)"
+        case .setClock(let at, let by): "\(at): clock set by \(by) ms"
+        case .cut(let one, let other): "\(one) | \(other): cut"
+        case .join(let one, let other): "\(one) - \(other): joined"
+        case .fillDisk(let at, let room, let duration):
+            "\(at): disk full after \(room) bytes, for \(duration) ms"
+        case .slowDown(let at, let milliseconds): "\(at): slower by \(milliseconds) ms"
+        case .deleteDataset(let at, let dataset): "\(at): delete dataset d\(dataset)"
+        }
+    }
+}

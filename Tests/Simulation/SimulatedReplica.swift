@@ -1,0 +1,102 @@
+import TestSupport
+import Tidemark
+import TidemarkSync
+
+/// One store on a disk of its own, with a clock of its own, that can die at any moment.
+final class SimulatedReplica: @unchecked Sendable {
+    // Unchecked: it belongs to the one thread that runs the simulation.
+    let index: Int
+    var storage: SimulatedStorage
+    /// nil while it is down.
+    var store: Store?
+    var path = "/store0"
+    /// Changes whenever the process does: what an earlier one was about to do comes to nothing.
+    var incarnation = 0
+    /// The disk as it was when the power failed, in the middle of something that does not know it
+    /// yet.
+    var remains: SimulatedStorage?
+    var downFor: UInt64 = 0
+    var losesUnsynced = false
+    /// Milliseconds that its clock is ahead.
+    var clockOffset: Int64
+    var isDiskFull = false
+    var hasBeenFull = false
+    var slowness: UInt64 = 0
+    /// The whole disk at some earlier moment, and where on it the store lay.
+    var snapshot: (disk: SimulatedStorage, path: String)?
+    var hasBackup = false
+    /// Whether its disk went back in time, or was copied: then it may have to take a new id.
+    var mayRenew = false
+    var lastID: ReplicaID?
+    /// Writes, by their number in the model, that the loss of power may still undo.
+    var unsynced: [Int] = []
+    /// For each key the latest version that a reader has seen here.
+    var lastSeen: [ModelKey: HybridTime] = [:]
+    private let settings: SimulationSettings
+
+    init(_ index: Int, _ settings: SimulationSettings, random: inout SeededGenerator) {
+        self.index = index
+        self.settings = settings
+        storage = SimulatedStorage(seed: Seed(random.next()))
+        storage.writebackOneIn = random.oneIn(2) ? 0 : 10
+        clockOffset = Int64.random(in: -5_000...5_000, using: &random)
+    }
+
+    var isUp: Bool { store != nil && remains == nil }
+
+    private var options: StoreOptions {
+        var options = StoreOptions(
+            durability: settings.durability, author: "r\(index)", segmentBytes: 1 << 20,
+            blockCacheBytes: 1 << 20, compactsAutomatically: false)
+        // So that states are let go and read again wherever that is allowed.
+        options.keptDatasetStatesMax = 0
+        options.runsInline = true
+        options.plantedBugs = settings.plantedBugs
+        return options
+    }
+
+    func open() throws(StoreError) {
+        let opened = try Store.open(at: path, options: options, storage: storage)
+        store = opened
+        lastID = opened.replicaID
+        lastSeen = [:]
+    }
+
+    static let epoch: UInt64 = 1_790_000_000_000
+
+    func setClock(now: UInt64) {
+        storage.clockMilliseconds = UInt64(Int64(Self.epoch + now) + clockOffset)
+        latestClock = max(latestClock, storage.clockMilliseconds)
+    }
+
+    /// The latest that its own wall clock ever was, in milliseconds since 1970.
+    private(set) var latestClock: UInt64 = 0
+
+    // MARK: - What it holds
+
+    static func name(_ dataset: Int) -> String { "d\(dataset)" }
+
+    static func key(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }
+
+    /// What it holds of a key as it is stored: tombstones too, and also while the dataset is
+    /// deleted.
+    func record(_ key: ModelKey) throws(StoreError) -> Record? {
+        guard let store,
+            let found = try store.datasetForSync(Self.name(key.dataset), creating: false)
+        else { return nil }
+        return try found.storedRecord(for: Self.key(key.number))
+    }
+
+    func isVisible(_ dataset: Int) throws(StoreError) -> Bool {
+        try store?.existingDataset(Self.name(dataset)) != nil
+    }
+
+    func knowledge(_ dataset: Int) throws(StoreError) -> DatasetKnowledge? {
+        guard let store, let found = try store.datasetForSync(Self.name(dataset), creating: false)
+        else { return nil }
+        return try found.knowledge()
+    }
+
+    /// Every id under which it has written.
+    var ids: [ReplicaID] { store.map { [$0.replicaID] + $0.formerReplicaIDs } ?? [] }
+}

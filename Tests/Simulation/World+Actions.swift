@@ -1,0 +1,206 @@
+import TestSupport
+import Tidemark
+
+extension World {
+    func perform(_ action: Action) {
+        switch action {
+        case .write(let at, let dataset, let key, let isDeletion, let isDurable, let padding):
+            write(
+                at, ModelKey(dataset: dataset, number: key), isDeletion: isDeletion,
+                isDurable: isDurable, padding: padding)
+        case .batch(let at, let dataset, let keys):
+            batch(at, keys.map { ModelKey(dataset: dataset, number: $0) })
+        case .read(let at, let dataset, let key):
+            read(at, ModelKey(dataset: dataset, number: key))
+        case .exchange(let from, let to, let records, let weather):
+            startExchange(from: from, to: to, pageRecordsMax: records, weather)
+        case .compact(let at): compact(at)
+        case .reopen(let at): if !replicas[at].isDiskFull { reopen(at) }
+        case .powerLoss(let at, let calls, let percent, let seed, let downFor):
+            losePower(
+                at, afterCalls: calls, percent == 100 ? .everything : .chance(percent: percent),
+                Seed(seed), downFor: downFor)
+        case .kill(let at, let downFor):
+            losePower(at, afterCalls: 0, .everything, Seed(1), downFor: downFor)
+        case .backUp(let at): backUp(at)
+        case .restore(let at): restore(at)
+        case .rollBack(let at, let writes, let isWatched):
+            rollBack(at, writes: writes, isWatched: isWatched)
+        case .copy(let from, let onto): copy(from, onto: onto)
+        case .setClock(let at, let by): replicas[at].clockOffset += by
+        case .cut(let one, let other): cut(one, other)
+        case .join(let one, let other): join(one, other)
+        case .fillDisk(let at, let room, let duration): fillDisk(at, room: room, for: duration)
+        case .slowDown(let at, let milliseconds): replicas[at].slowness = milliseconds
+        case .deleteDataset(let at, let dataset): deleteDataset(at, dataset)
+        }
+    }
+
+    // MARK: - Readers and writers
+
+    private func write(
+        _ at: Int, _ key: ModelKey, isDeletion: Bool, isDurable: Bool, padding: Int
+    ) {
+        let replica = replicas[at]
+        guard replica.isUp, let store = replica.store else { return }
+        let number = model.begin(key)
+        let name = SimulatedReplica.key(key.number)
+        do throws(StoreError) {
+            let dataset = try store.dataset(SimulatedReplica.name(key.dataset))
+            let durability: Durability = isDurable ? .disk : .process
+            if isDeletion {
+                _ = try dataset.delete(name, durability: durability)
+            } else {
+                var numbers = [number]
+                if settings.policy == .union, let present = try dataset.get(name) {
+                    numbers = (WriteModel.numbers(in: present) + numbers).sorted()
+                }
+                _ = try dataset.put(
+                    WriteModel.value(of: numbers, padding: padding), for: name,
+                    durability: durability)
+            }
+        } catch {
+            return failed(error, "writing", at)
+        }
+        acknowledge(at, key, number, isDeletion: isDeletion, isDurable: isDurable)
+    }
+
+    private func batch(_ at: Int, _ keys: [ModelKey]) {
+        let replica = replicas[at]
+        guard replica.isUp, let store = replica.store else { return }
+        let numbers = keys.map { model.begin($0) }
+        do throws(StoreError) {
+            var batch = WriteBatch()
+            for (key, number) in zip(keys, numbers) {
+                let dataset = try store.dataset(SimulatedReplica.name(key.dataset))
+                let name = SimulatedReplica.key(key.number)
+                var all = [number]
+                if settings.policy == .union, let present = try dataset.get(name) {
+                    all = (WriteModel.numbers(in: present) + all).sorted()
+                }
+                batch.put(WriteModel.value(of: all, padding: 0), for: name, in: dataset)
+            }
+            try store.write(batch, durability: .disk)
+        } catch {
+            return failed(error, "writing a batch", at)
+        }
+        for (key, number) in zip(keys, numbers) {
+            acknowledge(at, key, number, isDeletion: false, isDurable: true)
+        }
+    }
+
+    /// The store has said that a write was done: it must be there for readers at once, and for
+    /// good if that was promised.
+    private func acknowledge(
+        _ at: Int, _ key: ModelKey, _ number: Int, isDeletion: Bool, isDurable: Bool
+    ) {
+        let replica = replicas[at]
+        // The power had failed by then, so that nobody heard it.
+        guard replica.remains == nil else { return }
+        attempt("reading at \(at)") { () throws(StoreError) in
+            guard let record = try replica.record(key) else {
+                return fail(.staleRead, "\(key) at \(at): a write is not there")
+            }
+            let isThere =
+                isDeletion
+                ? record.value == nil
+                : WriteModel.numbers(in: record.value ?? []).contains(number)
+            guard isThere else {
+                return fail(.staleRead, "\(key) at \(at): a reader misses write \(number)")
+            }
+            note("\(at): write \(number) \(record.version.dot) \(record.version.time)")
+            let index = model.acknowledge(
+                ModelWrite(
+                    number: number, key: key, isDeletion: isDeletion, replica: at,
+                    version: record.version, mustSurvive: isDurable))
+            if isDurable {
+                model.markDurable(replica.unsynced)
+                replica.unsynced = []
+            } else {
+                replica.unsynced.append(index)
+            }
+            checkClock(of: record.version, at)
+        }
+        read(at, key)
+    }
+
+    /// Clocks that are off by minutes are put up with; nobody may be years ahead because a peer is.
+    private func checkClock(of version: Version, _ at: Int) {
+        let replica = replicas[at]
+        let most = max(replica.latestClock, SimulatedReplica.epoch) + 3 * 3_600_000
+        if version.time.milliseconds > most {
+            fail(.clockDragged, "a write at \(at) is dated \(version.time)")
+        }
+    }
+
+    private func read(_ at: Int, _ key: ModelKey) {
+        let replica = replicas[at]
+        guard replica.isUp else { return }
+        attempt("reading at \(at)") { () throws(StoreError) in
+            // Of a dataset that was deleted older versions may come back as the survivors.
+            guard !model.deletedDatasets.contains(key.dataset),
+                let record = try replica.record(key)
+            else { return }
+            if let seen = replica.lastSeen[key], record.version.time < seen {
+                fail(.staleRead, "\(key) at \(at): \(record.version.time) after \(seen)")
+            }
+            replica.lastSeen[key] = record.version.time
+        }
+    }
+
+    /// A store that refuses has a reason that the simulation gave it.
+    private func failed(_ error: StoreError, _ what: String, _ at: Int) {
+        let replica = replicas[at]
+        note("\(at): \(what) failed: \(error.code)")
+        guard replica.remains == nil, !replica.isDiskFull else { return }
+        fail(.storeFailure, "\(what) at \(at): \(error.code) \(error.message)")
+    }
+
+    // MARK: - Maintenance
+
+    private func compact(_ at: Int) {
+        let replica = replicas[at]
+        guard replica.isUp, let store = replica.store else { return }
+        var buried: [(ModelKey, Version)] = []
+        do throws(StoreError) {
+            for key in allKeys {
+                if let record = try replica.record(key), record.isDeleted {
+                    buried.append((key, record.version))
+                }
+            }
+            try store.compact()
+            for (key, version) in buried where try replica.record(key) == nil {
+                try forgotten(key, version, at)
+            }
+        } catch {
+            failed(error, "compacting", at)
+        }
+    }
+
+    /// A deletion that nobody else has heard of may be forgotten, with all that it deleted, and an
+    /// older write of somebody else then stands.
+    private func forgotten(
+        _ key: ModelKey, _ version: Version, _ at: Int
+    ) throws(StoreError) {
+        note("\(at): \(key) forgot \(version.dot)")
+        let ids = replicas[at].ids
+        for other in replicas where other.index != at {
+            guard let knowledge = try other.knowledge(key.dataset) else { continue }
+            if ids.contains(where: { knowledge.vector[$0] > 0 }) { return }
+        }
+        for (index, write) in model.writes.enumerated()
+        where write.key == key && version.vector.contains(write.version.dot) {
+            model.allowLoss(of: index)
+        }
+    }
+
+    private func deleteDataset(_ at: Int, _ dataset: Int) {
+        guard replicas[at].isUp, let store = replicas[at].store else { return }
+        model.deletedDatasets.insert(dataset)
+        do throws(StoreError) {
+            try store.deleteDataset(SimulatedReplica.name(dataset))
+        } catch {
+            failed(error, "deleting a dataset", at)
+        }
+    }
+}

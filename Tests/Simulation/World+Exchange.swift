@@ -1,0 +1,166 @@
+import Tidemark
+import TidemarkSync
+
+extension World {
+    typealias ExchangeOutcome = Result<[SyncResult], SyncError>
+
+    /// How many exchanges may be under way at once.
+    private static let activeMax = 12
+
+    /// Begins an exchange of all datasets; it goes on as time passes.
+    func startExchange(
+        from: Int, to: Int, pageRecordsMax: Int, _ weather: Weather,
+        completion: ((ExchangeOutcome) -> Void)? = nil
+    ) {
+        let asker = replicas[from]
+        guard asker.isUp, let store = asker.store, from != to, activeExchanges < Self.activeMax
+        else {
+            completion?(.failure(SyncError(.unreachable, "down")))
+            return
+        }
+        activeExchanges += 1
+        exchangeCount += 1
+        let incarnation = asker.incarnation
+        let link = SimulatedLink(
+            self, from: from, to: to, weather, pageRecordsMax: pageRecordsMax)
+        let options = SyncOptions(
+            policy: mergePolicy, pageRecordsMax: pageRecordsMax,
+            onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
+        let ended = Ended { [self] outcome in
+            activeExchanges -= 1
+            let isAlive = asker.incarnation == incarnation && asker.remains == nil
+            note("\(from) > \(to) ended: \(Self.summary(outcome))\(isAlive ? "" : ", dead")")
+            if isAlive { check(outcome, from: from, to: to, weather) }
+            completion?(outcome)
+        }
+        Task(executorPreference: executor) {
+            let outcome: ExchangeOutcome
+            do throws(SyncError) {
+                outcome = .success(
+                    try await store.synchronize(
+                        with: SimulatedTransport(link: link), options: options))
+            } catch {
+                outcome = .failure(error)
+            }
+            ended.body(outcome)
+        }
+    }
+
+    /// Exchanges in fair weather and waits for the end.
+    func exchangeNow(from: Int, to: Int, pageRecordsMax: Int = 3) -> ExchangeOutcome {
+        var outcome: ExchangeOutcome?
+        startExchange(from: from, to: to, pageRecordsMax: pageRecordsMax, .fair) { outcome = $0 }
+        if !pump(while: { outcome == nil }), violation == nil {
+            fail(.neverRests, "an exchange from \(from) to \(to) waits for ever")
+        }
+        return outcome ?? .failure(SyncError(.unreachable, "never ended"))
+    }
+
+    /// A closure that only the thread of the simulation calls.
+    private struct Ended: @unchecked Sendable {
+        // Unchecked: the task that calls it runs on that thread.
+        let body: (ExchangeOutcome) -> Void
+    }
+
+    private static func summary(_ outcome: ExchangeOutcome) -> String {
+        switch outcome {
+        case .success(let results):
+            let all = results.map { "\($0.dataset) \($0.pulled)/\($0.pushed)/\($0.conflicts)" }
+            return all.joined(separator: " ")
+        case .failure(let error): return "\(error.code): \(error.message)"
+        }
+    }
+
+    private var mergePolicy: MergePolicy {
+        switch settings.policy {
+        case .lastWriterWins: .lastWriterWins
+        case .keepLocal: .keepLocal
+        case .keepRemote: .keepRemote
+        case .union:
+            .custom { conflict in
+                let ours = WriteModel.numbers(in: conflict.local.value ?? [])
+                let theirs = WriteModel.numbers(in: conflict.remote.value ?? [])
+                return .value(
+                    WriteModel.value(of: Set(ours).union(theirs).sorted(), padding: 0))
+            }
+        }
+    }
+
+    // MARK: - What may come of it
+
+    private func check(
+        _ outcome: ExchangeOutcome, from: Int, to: Int, _ weather: Weather
+    ) {
+        checkIDs(from)
+        checkIDs(to)
+        switch outcome {
+        case .success(let results):
+            for result in results { conflictCount += result.conflicts }
+            checkDots(from, to)
+        case .failure(let error):
+            failedExchangeCount += 1
+            if !isExplained(error, from, to, weather) {
+                fail(.syncFailure, "\(from) > \(to): \(error.code): \(error)")
+            }
+        }
+    }
+
+    private func isExplained(
+        _ error: SyncError, _ from: Int, _ to: Int, _ weather: Weather
+    ) -> Bool {
+        switch error.code {
+        case .unreachable, .contended, .peerChanged: return true
+        case .badMessage: return weather.damagePercent > 0
+        case .sameReplica: return model.hasRolledBack
+        // Its own store failed, or the peer's did.
+        case .store: return replicas[from].isDiskFull
+        case .peerFailed: return replicas[to].hasBeenFull
+        default: return false
+        }
+    }
+
+    /// A store takes a new id only when its disk went back in time.
+    private func checkIDs(_ index: Int) {
+        let replica = replicas[index]
+        guard replica.isUp, let store = replica.store, let last = replica.lastID,
+            store.replicaID != last
+        else { return }
+        note("\(index): new id \(store.replicaID)")
+        replica.lastID = store.replicaID
+        if !replica.mayRenew {
+            fail(.needlessRenewal, "replica \(index) gave up the id \(last)")
+        }
+    }
+
+    /// No dot names two writes on two replicas.
+    private func checkDots(_ one: Int, _ other: Int) {
+        // A store that went back in time may hold such dots until it has met those who know.
+        guard replicas[one].isUp, replicas[other].isUp, !model.hasRolledBack else { return }
+        attempt("reading \(one) and \(other)") { () throws(StoreError) in
+            for key in allKeys {
+                guard let here = try replicas[one].record(key),
+                    let there = try replicas[other].record(key),
+                    here.version.dot == there.version.dot
+                else { continue }
+                if here.version.time != there.version.time || here.value != there.value {
+                    fail(.dotUsedTwice, "\(key): \(here.version) on \(one), \(there.version)")
+                }
+            }
+        }
+    }
+
+    var allKeys: [ModelKey] {
+        (0..<settings.datasetCount).flatMap { dataset in
+            (0..<settings.keyCount).map { ModelKey(dataset: dataset, number: $0) }
+        }
+    }
+
+    /// Runs what may not fail on a healthy disk.
+    func attempt(_ what: String, _ body: () throws(StoreError) -> Void) {
+        do throws(StoreError) {
+            try body()
+        } catch {
+            fail(.storeFailure, "\(what): \(error.code) \(error.message)")
+        }
+    }
+}
