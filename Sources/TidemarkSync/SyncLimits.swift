@@ -27,6 +27,8 @@ public enum SyncLimits {
     /// How long the answer to a watch may wait, in milliseconds: less than the half minute or
     /// minute after which proxies and clients give up on a silent connection.
     public static let watchMillisecondsMax = 25_000
+    /// Marks in a hello: for as many peers a store knows since when nothing has changed.
+    static let marksMax = SettledExchange.countMax
     /// Bytes of the text in an error answer.
     public static let failureTextBytesMax = 4_096
     /// Conflicts listed by name in a result; all are counted.

@@ -35,10 +35,15 @@ public struct SyncOptions: Sendable {
     var observer: (@Sendable (SyncEvent) -> Void)?
     /// Whether to go through everything again, whatever was exchanged before.
     var isFull = false
+    /// Whether to look at each dataset of both sides, also if nothing has changed in it.
+    var looksAtAll = false
     /// Whether to ask as nobody, so that the peer plans what it would do and does nothing.
     var isDryRun = false
     /// Measures the deadline.
     package var clock: any Clock<Duration> = ContinuousClock()
+    /// Whether pages are compared record by record also where the store could do it at once: for
+    /// the test that holds the two ways against each other.
+    var comparesOneByOne = false
 
     public init(
         policy: MergePolicy = .lastWriterWins, policies: [String: MergePolicy] = [:],

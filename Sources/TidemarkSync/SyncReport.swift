@@ -12,7 +12,8 @@ public struct SyncReport: Hashable, Sendable {
     /// The other side, once it has said who it is.
     public internal(set) var peer: ReplicaID?
     /// One for each dataset that was asked for or that either side told of before the exchange
-    /// ended, in the order of their names.
+    /// ended, in the order of their names. Of one that nobody asked for by its name, and in which
+    /// neither side has changed anything since the last exchange of all datasets, nothing is told.
     public internal(set) var datasets: [DatasetOutcome] = []
     /// Why the exchange ended before all datasets had their turn: nobody answers, or this store
     /// takes no writes any more. nil if every dataset had its turn, whatever came of it.

@@ -54,6 +54,18 @@ struct MessageTests {
                 versions: 1...3, from: a, names: ["a", "b"], after: nil, incarnation: 7)),
         .hello(HelloRequest(versions: 1...1, from: a, names: nil, after: "zebra")),
         .hello(HelloRequest(versions: 0...UInt16.max, from: a, names: [], after: "")),
+        .hello(
+            HelloRequest(
+                versions: 1...1, from: a, names: nil, after: nil,
+                marks: [
+                    StoreMark(incarnation: .max, position: 0),
+                    StoreMark(incarnation: 0, position: .max),
+                ])),
+        .helloAnswer(
+            HelloAnswer(
+                version: 1, replica: b, datasets: [], isComplete: true,
+                mark: StoreMark(incarnation: 5, position: 300),
+                changedSince: StoreMark(incarnation: 5, position: 7))),
         .helloAnswer(
             HelloAnswer(
                 version: 1, replica: b,

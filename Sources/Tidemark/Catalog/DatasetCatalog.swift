@@ -39,6 +39,8 @@ struct DatasetCatalog {
     private var hand = 0
     /// Datasets whose state changed since the active log began, each once.
     private var touched: [DatasetState] = []
+    /// Which datasets changed when, for exchanges.
+    private(set) var roster = ChangeRoster()
     /// How many logs have been sealed since opening.
     private(set) var sealCount: UInt64 = 0
     private var era = Era()
@@ -110,6 +112,26 @@ struct DatasetCatalog {
 
     // MARK: - Logs
 
+    /// Notes that a state changed in the active log, in what concerns peers. The store's own
+    /// datasets concern none.
+    mutating func noteChange(of state: DatasetState) {
+        touch(state)
+        if !DatasetName.isSystem(state.name) { roster.note(state.name) }
+        state.isNoted = true
+    }
+
+    /// The present moment of the roster. O(datasets changed in the active log) if anything was
+    /// noted since the last one, else O(1).
+    mutating func mark(drawing random: () -> UInt64) -> StoreMark {
+        let epoch = roster.epoch
+        let mark = roster.mark(drawing: random)
+        if roster.epoch != epoch {
+            // What is noted is among these, since both are forgotten when a log ends.
+            for state in touched { state.isNoted = false }
+        }
+        return mark
+    }
+
     /// Notes that a state changed in the active log.
     mutating func touch(_ state: DatasetState) {
         guard !state.isTouched else { return }
@@ -121,7 +143,10 @@ struct DatasetCatalog {
 
     /// The states that changed in the log that ends now. The caller holds them until it is sealed.
     mutating func takeTouched() -> [DatasetState] {
-        for state in touched { state.isTouched = false }
+        for state in touched {
+            state.isTouched = false
+            state.isNoted = false
+        }
         defer { touched = [] }
         return touched
     }

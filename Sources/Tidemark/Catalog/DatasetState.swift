@@ -37,6 +37,8 @@ final class DatasetState: @unchecked Sendable {
 
     /// Whether it is in the catalog's list of what the active log has changed.
     var isTouched = false
+    /// Whether it is in that list, and in the roster of changes since the last mark.
+    var isNoted = false
     /// Whether the active log gave its records their number.
     var isNumberNew = false
     /// Whether it was asked for since the catalog last looked for what to let go.

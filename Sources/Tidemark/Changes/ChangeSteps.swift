@@ -28,6 +28,8 @@ struct ChangeSteps {
     private var since: UInt64
     /// While the runs are the current source: a cursor for each segment that has more.
     private var cursors: [SegmentChanges] = []
+    /// For each of them the number of its run: those before it are newer.
+    private var runNumbers: [Int] = []
     /// Of the current source, when it is a memtable.
     private var memtable: Memtable?
     private var places: ArraySlice<Place> = []
@@ -71,10 +73,11 @@ struct ChangeSteps {
             guard let source = sources.popFirst() else { return nil }
             switch source {
             case .runs(let runs):
-                for run in runs {
+                for (number, run) in runs.enumerated() {
                     for segment in run.segments {
                         cursors.append(
                             SegmentChanges(try segment.parts(), of: dataset, since: since))
+                        runNumbers.append(number)
                     }
                 }
             case .memtable(let next, let found):
@@ -118,6 +121,7 @@ struct ChangeSteps {
             while index < cursors.count {
                 guard let change = try cursors[index].peek() else {
                     cursors.remove(at: index)
+                    runNumbers.remove(at: index)
                     continue
                 }
                 if change.syncCount < least?.change.syncCount ?? .max { least = (index, change) }
@@ -127,14 +131,27 @@ struct ChangeSteps {
             cursors[least.index].pop()
             through = least.change.syncCount
             let parts = cursors[least.index].parts
+            let run = runNumbers[least.index]
             let result = try parts.withEntry(of: least.change) {
                 (entry) throws(StoreError) -> Result? in
-                try isWanted(entry) ? try body(entry, parts.tables) : nil
+                let isWanted = try isWanted(entry, at: least.change.place, inRun: run)
+                return isWanted ? try body(entry, parts.tables) : nil
             }
             if let result { return result }
             skipsLeft -= 1
         }
         return nil
+    }
+
+    /// The same of an entry of a run, which mostly says itself whether it is the newest there.
+    private func isWanted(
+        _ entry: Entry, at place: EntryPlace, inRun run: Int
+    ) throws(StoreError) -> Bool {
+        // What comes before the first one of a block, only the block before could tell.
+        guard place.offset > DataBlock.entriesOffset else { return try isWanted(entry) }
+        guard !entry.isSuperseded, range.contains(entry.key) else { return false }
+        return try !moment.view.hasNewer(
+            than: run, of: entry.key, in: dataset, sequenceMax: moment.sequenceMax)
     }
 
     /// Whether the entry is of the range, and the newest version of its key at the moment.

@@ -40,6 +40,8 @@ extension Engine {
                 note(checkpoint, of: peer, in: state, &block)
             }
             try append(batch.notes, replaced: replaced, to: &block, memtable: memtable)
+            // What is noted of a dataset may be news to its peers.
+            if !batch.notes.isEmpty { touch(state) }
             publish(block, in: memtable)
             retired = formerID != state.recordsID ? formerID : 0
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
@@ -185,7 +187,7 @@ extension Engine {
         touch(state)
     }
 
-    private func note(
+    func note(
         _ seen: VersionVector, in state: DatasetState, _ block: inout LogBlockWriter
     ) {
         guard !state.vector.covers(seen) else { return }
@@ -198,7 +200,7 @@ extension Engine {
         touch(state)
     }
 
-    private func note(
+    func note(
         _ checkpoint: PeerCheckpoint, of peer: ReplicaID, in state: DatasetState,
         _ block: inout LogBlockWriter
     ) {
@@ -210,7 +212,8 @@ extension Engine {
         item.append(checkpoint)
         block.append(bytes: item.bytes)
         state.peers[peer] = checkpoint
-        touch(state)
+        // No change that another peer need be told of.
+        catalog.touch(state)
     }
 
     // MARK: - Lifecycle
@@ -322,7 +325,7 @@ extension Engine {
 
 extension VersionVector {
     /// Whether no counter is beyond ``Limits/countMax``.
-    fileprivate var isCountable: Bool { dots.allSatisfy { $0.counter <= Limits.countMax } }
+    var isCountable: Bool { dots.allSatisfy { $0.counter <= Limits.countMax } }
 }
 
 extension HybridTime {
@@ -337,7 +340,7 @@ extension ReplicatedWrite {
 }
 
 extension StoreError {
-    fileprivate static let beyondLimits = StoreError(
+    static let beyondLimits = StoreError(
         .invalidArgument,
         "a peer sent something beyond the limits of keys, values, authors, counters or times; "
             + "update the peer")

@@ -33,6 +33,8 @@ final class Engine: @unchecked Sendable {
     /// The same as `isClosed`, for readers, who take no lock.
     let refusesReaders = Atomic<Bool>(false)
     let events: EventDelivery
+    /// Of the sync module: what is in memory only, for as long as the store is open.
+    let settledExchanges = Mutex<[SettledExchange]>([])
 
     // All of the following under `monitor`.
     var catalog: DatasetCatalog
@@ -109,11 +111,11 @@ final class Engine: @unchecked Sendable {
 
     var currentView: ReadView { views.current }
 
-    /// Notes that the state of a dataset changed. Under `monitor`.
+    /// Notes that the state of a dataset changed in what concerns its peers. Under `monitor`.
     @inline(__always)
     func touch(_ state: DatasetState) {
-        guard !state.isTouched else { return }
-        catalog.touch(state)
+        guard !state.isNoted else { return }
+        catalog.noteChange(of: state)
     }
 
     /// Own ids, the present one first. Under `monitor`.

@@ -137,16 +137,16 @@ extension LogBlockWriter {
     }
 
     mutating func number(of vector: VersionVector, in tables: VersionTables) -> UInt32 {
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.vector.rawValue)
-        item.append(varint: vector.count)
+        if let known = tables.withContent({ $0.knownNumber(of: vector) }) { return known }
+        // Their definitions come before.
+        for dot in vector.dots { _ = number(of: dot.replica, in: tables) }
+        append(byte: LogItem.Code.vector.rawValue)
+        append(varint: UInt64(vector.count))
         for dot in vector.dots {
-            item.append(varint: UInt64(number(of: dot.replica, in: tables)))
-            item.append(varint: dot.counter)
+            append(varint: UInt64(number(of: dot.replica, in: tables)))
+            append(varint: dot.counter)
         }
-        let (number, isNew) = tables.withContent { $0.number(of: vector) }
-        if isNew { append(bytes: item.bytes) }
-        return number
+        return tables.withContent { $0.number(of: vector).0 }
     }
 
     mutating func number(of author: String, in tables: VersionTables) -> UInt32 {
@@ -182,6 +182,6 @@ extension LogBlockWriter {
 
     /// Upper bound of the definitions that one version can need.
     static func definitionBytesMax(_ vector: VersionVector) -> Int {
-        17 + (Limits.authorBytesMax + 4) + 12 + 16 + vector.count * (17 + 15)
+        VersionVector.definitionBytesMax(vector.count)
     }
 }

@@ -66,6 +66,25 @@ final class ReadView: @unchecked Sendable {
         return nil
     }
 
+    /// Whether there is a version of a key in the memtables or in a run before that one. O(1) in
+    /// each of them.
+    func hasNewer(
+        than run: Int, of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
+    ) throws(StoreError) -> Bool {
+        let hash = KeyHash.of(key, in: dataset)
+        for memtable in memtables {
+            let found = memtable.newest(
+                of: key, in: dataset, hash: hash, sequenceMax: sequenceMax)
+            if found != nil { return true }
+        }
+        for newer in runs[..<run] {
+            guard let found = try newer.newest(of: key, in: dataset, hash: hash) else { continue }
+            found.release()
+            return true
+        }
+        return false
+    }
+
     /// Hands out the newest version of a key, tombstones included, or nil. The entry is valid
     /// during the call.
     @inline(__always)

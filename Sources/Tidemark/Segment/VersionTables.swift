@@ -45,6 +45,10 @@ final class VersionTables: Sendable {
             return (number, true)
         }
 
+        func knownNumber(of vector: VersionVector) -> UInt32? {
+            vectorNumbers[vector]
+        }
+
         mutating func number(of author: String) -> (UInt32, isNew: Bool) {
             if let known = authorNumbers[author] { return (known, false) }
             let number = UInt32(authors.count)
@@ -128,6 +132,19 @@ final class VersionTables: Sendable {
         var known = stamp
         if Int(known.origin) >= originCount { known.origin = 0 }
         return known
+    }
+
+    /// Who made the versions of an origin, what that had seen of others as it is stored, and for
+    /// whom.
+    func source(of origin: UInt32) -> (ReplicaID, VersionVector, author: String) {
+        content.withLock { content in
+            // As above.
+            let known = content.origins[Int(origin) < content.origins.count ? Int(origin) : 0]
+            return (
+                content.replicas[Int(known.replica)], content.vectors[Int(known.vector)],
+                content.authors[Int(known.author)]
+            )
+        }
     }
 
     var originCount: Int { content.withLock { $0.origins.count } }

@@ -177,9 +177,11 @@ extension Dataset {
     }
 
     /// A page as it travels, likewise.
-    func told(_ page: ChangesPage, isDrawing: Bool = true) throws(StoreError) -> RecordPage {
-        RecordPage(
-            records: page.records, through: page.through, isLast: page.isLast,
-            knowledge: try told(page.knowledge, isDrawing: isDrawing))
+    func told(_ page: RecordPage, isDrawing: Bool = true) throws(StoreError) -> RecordPage {
+        var book = try BatonBook(self)
+        if isDrawing { try book.draw(for: page.knowledge.vector) }
+        var told = page
+        told.knowledge.batons = book.batons
+        return told
     }
 }

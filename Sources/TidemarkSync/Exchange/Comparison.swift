@@ -13,6 +13,9 @@ import Tidemark
 // dataset's vector covers everything, while the record's does not, was wiped out with the dataset,
 // or its tombstone is no longer kept; taking it up again would bring back the dead.
 //
+// A whole page is compared by the same rules in the store (`PageComparison`), without making
+// records; a test holds the two against each other. What is changed here is changed there.
+//
 // Deleting a dataset wipes what its maker had seen: the versions whose whole vectors it covers. A
 // version that won over one that the maker had not seen stays, or that one would be gone on some
 // replicas and live on on others.
@@ -118,14 +121,6 @@ extension PeerKnowledge {
         self.init(
             vector: knowledge.vector, syncCount: knowledge.syncCount,
             lifecycle: PeerLifecycle(knowledge.lifecycle))
-    }
-}
-
-extension RecordPage {
-    init(_ page: ChangesPage) {
-        self.init(
-            records: page.records, through: page.through, isLast: page.isLast,
-            knowledge: PeerKnowledge(page.knowledge))
     }
 }
 

@@ -13,19 +13,22 @@ struct PeerConnection: Sendable {
     /// Says hello for a store, under a new id if the peer turns out to be a copy of the store that
     /// has the same one.
     ///
-    /// - Parameter isDryRun: whether to ask as nobody.
+    /// - Parameters:
+    ///   - isDryRun: whether to ask as nobody.
+    ///   - marks: of peers, that were kept.
     /// - Returns: with the answer the id that the store had when it asked.
     /// - Throws: `sameReplica` if the peer is this very store.
     func hello(
         from store: Store, isDryRun: Bool, names: [String]?, after: String? = nil,
-        _ traffic: inout Traffic
+        marks: [StoreMark] = [], _ traffic: inout Traffic
     ) async throws(SyncError) -> (answer: HelloAnswer, asker: ReplicaID) {
         for _ in 0..<2 {
             let asker = store.replicaID
             let answer = try await hello(
                 HelloRequest(
                     versions: SyncLimits.protocolVersions, from: isDryRun ? .nobody : asker,
-                    names: names, after: after, incarnation: store.incarnation), &traffic)
+                    names: names, after: after, incarnation: store.incarnation, marks: marks),
+                &traffic)
             if answer.replica != asker { return (answer, asker) }
             // Both would go on using the same dots. What either wrote since the copy was made
             // shows as soon as the other one's batons are seen.
@@ -47,6 +50,9 @@ struct PeerConnection: Sendable {
         }
         guard hello.isComplete || !hello.datasets.isEmpty else {
             throw .badMessage("the peer's list of datasets does not go on")
+        }
+        guard hello.changedSince.map(request.marks.contains) ?? true else {
+            throw .badMessage("the peer lists what changed since a moment that nobody named")
         }
         try check(hello.datasets, answer: request)
         return hello

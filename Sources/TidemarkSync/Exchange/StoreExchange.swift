@@ -24,7 +24,7 @@ struct StoreExchange: Sendable {
     @concurrent
     func run(_ dataset: Dataset) async throws(SyncError) -> SyncResult {
         let (outcome, isLate) = await options.withinDeadline {
-            await exchange(dataset, nil, peer: ReplicaID(high: 0, low: 0))
+            await exchange(dataset, nil, peer: ReplicaID(high: 0, low: 0)).outcome
         }
         if let error = outcome.error {
             throw isLate ? options.timedOut(error) : error
@@ -37,33 +37,45 @@ struct StoreExchange: Sendable {
     @concurrent
     func report(names: [String]?) async -> SyncReport {
         let (report, isLate) = await options.withinDeadline {
-            var report = SyncReport()
+            var run = Run()
             do throws(SyncError) {
                 if let names {
-                    try await run(names, &report)
+                    try await exchange(named: names, &run)
                 } else {
-                    try await runAll(&report)
+                    try await exchangeAll(&run)
                 }
             } catch {
-                report.error = error
+                run.report.error = error
             }
-            return report
+            run.report.datasets.sort { $0.dataset < $1.dataset }
+            return run.report
         }
         return isLate ? report.mapErrors(options.timedOut) : report
     }
 
-    private func run(_ names: [String], _ report: inout SyncReport) async throws(SyncError) {
-        defer { report.datasets.sort { $0.dataset < $1.dataset } }
-        let wanted = possible(names, &report)
+    /// What was found out so far.
+    struct Run {
+        var report = SyncReport()
+        /// What the peer last told of those datasets whose exchange ended well.
+        var remotes: [String: PeerKnowledge] = [:]
+
+        /// All datasets that had their turn.
+        var met: Set<String> { Set(report.datasets.map(\.dataset)) }
+    }
+
+    private func exchange(
+        named names: [String], _ run: inout Run
+    ) async throws(SyncError) {
+        let wanted = possible(names, &run)
         do throws(SyncError) {
             for start in stride(from: 0, to: wanted.count, by: SyncLimits.datasetsPerAnswerMax) {
                 let chunk = Array(wanted[start...].prefix(SyncLimits.datasetsPerAnswerMax))
-                try await runChunk(chunk, &report)
+                try await runChunk(chunk, &run)
             }
         } catch {
-            let known = Set(report.datasets.map(\.dataset))
+            let known = run.met
             for name in wanted where !known.contains(name) {
-                report.add(DatasetOutcome(dataset: name, result: nil, error: error))
+                run.report.add(DatasetOutcome(dataset: name, result: nil, error: error))
             }
             throw error
         }
@@ -71,14 +83,14 @@ struct StoreExchange: Sendable {
 
     /// Each name once, in their order. Of those that no dataset can have the peer is not asked,
     /// since it would refuse the whole question.
-    private func possible(_ names: [String], _ report: inout SyncReport) -> [String] {
+    private func possible(_ names: [String], _ run: inout Run) -> [String] {
         var possible: [String] = []
         for name in Set(names).sorted() {
             do throws(StoreError) {
                 _ = try store.datasetForSync(name, creating: false)
                 possible.append(name)
             } catch {
-                report.add(
+                run.report.add(
                     DatasetOutcome(
                         dataset: name, result: nil, error: SyncError(error, dataset: name)))
             }
@@ -86,11 +98,11 @@ struct StoreExchange: Sendable {
         return possible
     }
 
-    private func runChunk(_ names: [String], _ report: inout SyncReport) async throws(SyncError) {
+    private func runChunk(_ names: [String], _ run: inout Run) async throws(SyncError) {
         var after: String?
         var isComplete = false
         while !isComplete {
-            let hello = try await greet(names: names, after: after, &report)
+            let hello = try await greet(names: names, after: after, &run)
             let told = hello.answer.datasets.last?.name
             isComplete = hello.answer.isComplete
             // Of which the peer says nothing it knows nothing.
@@ -98,27 +110,46 @@ struct StoreExchange: Sendable {
                 (after.map { name > $0 } ?? true)
                     && (isComplete || told.map { name <= $0 } ?? true)
             }
-            try await exchange(due, hello, &report)
+            try await exchange(due, hello, &run)
             after = told
         }
     }
 
-    private func runAll(_ report: inout SyncReport) async throws(SyncError) {
-        var after: String?
-        var isComplete = false
-        while !isComplete {
-            let hello = try await greet(names: nil, after: after, &report)
-            let last = hello.answer.datasets.last?.name
-            isComplete = hello.answer.isComplete
-            let ours = try engine { () throws(StoreError) in try store.datasetNamesForSync() }
-            let due = ours.filter { name in
-                let isAfter = after.map { name > $0 } ?? true
-                return isAfter && (isComplete || last.map { name <= $0 } ?? true)
-            }
-            let names = Set(due).union(hello.answer.datasets.map(\.name))
-            try await exchange(names.sorted(), hello, &report)
-            after = last
+    /// All datasets of both sides: all in which anything has changed since the last time, if that
+    /// is known, else each.
+    private func exchangeAll(_ run: inout Run) async throws(SyncError) {
+        let start = try AllDatasets(store)
+        let marks = options.isFull || options.looksAtAll || options.isDryRun ? [] : start.marks
+        var hello = try await greet(names: nil, after: nil, marks: marks, &run)
+        let settled = start.settled(by: hello.answer, as: hello.asker)
+        if settled == nil, hello.answer.changedSince != nil {
+            // It speaks of a time before one of the two took another id.
+            hello = try await greet(names: nil, after: nil, &run)
         }
+        let mark = hello.answer.mark
+        var after: String?
+        while true {
+            let (isComplete, last) = (hello.answer.isComplete, hello.answer.datasets.last?.name)
+            var names = Set(hello.answer.datasets.map(\.name))
+            if settled == nil {
+                let ours = try engine { () throws(StoreError) in try store.datasetNamesForSync() }
+                names.formUnion(
+                    ours.filter { name in
+                        let isAfter = after.map { name > $0 } ?? true
+                        return isAfter && (isComplete || last.map { name <= $0 } ?? true)
+                    })
+            }
+            try await exchange(names.sorted(), hello, &run)
+            guard !isComplete else { break }
+            after = last
+            hello = try await greet(
+                names: nil, after: after, marks: settled.map { [$0.peerMark] } ?? [], &run)
+        }
+        if let settled {
+            let changed = try start.changed(since: settled)
+            try await exchange(named: changed.subtracting(run.met).sorted(), &run)
+        }
+        if !options.isDryRun { try start.note(run, with: hello.answer.replica, mark) }
     }
 
     /// An answer to a hello, and under which id it was asked for.
@@ -128,24 +159,25 @@ struct StoreExchange: Sendable {
     }
 
     private func greet(
-        names: [String]?, after: String?, _ report: inout SyncReport
+        names: [String]?, after: String?, marks: [StoreMark] = [], _ run: inout Run
     ) async throws(SyncError) -> Hello {
         var traffic = PeerConnection.Traffic()
-        defer { report.add(traffic) }
+        defer { run.report.add(traffic) }
         let (answer, asker) = try await connection.hello(
-            from: store, isDryRun: options.isDryRun, names: names, after: after, &traffic)
-        report.peer = answer.replica
+            from: store, isDryRun: options.isDryRun, names: names, after: after, marks: marks,
+            &traffic)
+        run.report.peer = answer.replica
         return Hello(answer: answer, asker: asker)
     }
 
     /// Runs the sessions and adds their outcomes in the order of the names.
     private func exchange(
-        _ names: [String], _ hello: Hello, _ report: inout SyncReport
+        _ names: [String], _ hello: Hello, _ run: inout Run
     ) async throws(SyncError) {
         let greetings = Dictionary(
             hello.answer.datasets.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        let (outcomes, end) = await withTaskGroup(of: (Int, DatasetOutcome).self) { group in
-            var outcomes = [DatasetOutcome?](repeating: nil, count: names.count)
+        let (outcomes, end) = await withTaskGroup(of: (Int, Ended).self) { group in
+            var outcomes = [Ended?](repeating: nil, count: names.count)
             var end: SyncError?
             var (begun, ended) = (0, 0)
             while true {
@@ -157,22 +189,31 @@ struct StoreExchange: Sendable {
                     group.addTask { (index, await outcome(of: name, greeting, hello)) }
                     begun += 1
                 }
-                guard let (index, outcome) = await group.next() else { break }
+                guard let (index, next) = await group.next() else { break }
                 ended += 1
-                outcomes[index] = outcome
-                if let error = outcome.error, error.concernsEveryDataset { end = end ?? error }
+                outcomes[index] = next
+                if let error = next.outcome.error, error.concernsEveryDataset { end = end ?? error }
             }
             return (outcomes, end)
         }
-        for (name, outcome) in zip(names, outcomes) {
-            report.add(outcome ?? DatasetOutcome(dataset: name, result: nil, error: end))
+        for (name, ended) in zip(names, outcomes) {
+            run.report.add(
+                ended?.outcome ?? DatasetOutcome(dataset: name, result: nil, error: end))
+            run.remotes[name] = ended?.remote
         }
         if let end { throw end }
     }
 
+    /// What became of a dataset.
+    private struct Ended: Sendable {
+        let outcome: DatasetOutcome
+        /// What the peer last told of it, if the exchange ended well and whole.
+        var remote: PeerKnowledge?
+    }
+
     private func outcome(
         of name: String, _ greeting: DatasetGreeting?, _ hello: Hello
-    ) async -> DatasetOutcome {
+    ) async -> Ended {
         let peer = hello.answer.replica
         do throws(SyncError) {
             let dataset = try dataset(name, isKnownThere: greeting?.knowledge != nil)
@@ -181,21 +222,24 @@ struct StoreExchange: Sendable {
             return await exchange(dataset, isValid ? greeting : nil, peer: peer)
         } catch {
             let error = error.located(peer: peer.description, dataset: name)
-            return DatasetOutcome(dataset: name, result: nil, error: error)
+            return Ended(outcome: DatasetOutcome(dataset: name, result: nil, error: error))
         }
     }
 
     private func exchange(
         _ dataset: Dataset, _ greeting: DatasetGreeting?, peer: ReplicaID
-    ) async -> DatasetOutcome {
+    ) async -> Ended {
         let session = SyncSession(
             store: store, dataset: dataset, connection: connection, options: options, peer: peer)
         do throws(SyncError) {
             let result = try await session.run(greeting: greeting)
-            return DatasetOutcome(dataset: dataset.name, result: result, error: nil)
+            return Ended(
+                outcome: DatasetOutcome(dataset: dataset.name, result: result, error: nil),
+                remote: result.isComplete ? session.remote : nil)
         } catch {
-            return DatasetOutcome(
-                dataset: dataset.name, result: session.resultSoFar(), error: error)
+            return Ended(
+                outcome: DatasetOutcome(
+                    dataset: dataset.name, result: session.resultSoFar(), error: error))
         }
     }
 

@@ -24,10 +24,10 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) in
             if isRemembered { try acknowledge(request, dataset) }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
-            let page = try dataset.changesPage(
+            let page = try dataset.writtenPage(
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
-                excluding: request.vector)
+                excluding: request.vector, after: [])
             let told = try dataset.told(page, isDrawing: isRemembered)
             // Nobody keeps what is given to it.
             if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
@@ -69,6 +69,9 @@ extension SyncResponder {
             try engine(dataset.name) { () throws(StoreError) in
                 try dataset.join(theirs.lifecycle)
             }
+        }
+        if let plan = try mergeAtOnce(request, dataset) {
+            return try answer(plan.outcome, after: plan, request, dataset)
         }
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let plan = try engine(dataset.name) { () throws(StoreError) in
@@ -129,17 +132,20 @@ extension SyncResponder {
     }
 
     /// What a page comes to here.
-    private struct Plan {
+    struct Plan {
         var batch = ReplicationBatch()
         var outcome = PushAnswer.Outcome.accepted(changed: 0)
         /// Of the moment at which it was made.
         let syncCount: SyncCount
         let lifecycle: DatasetLifecycle
+        /// How many records it stores.
+        var stored: Int?
 
         /// The count before the batch was applied, if nothing else was applied since the plan was
         /// made; each write counts one, unless the dataset was deleted in between.
         func count(before now: DatasetKnowledge) -> SyncCount? {
-            now.syncCount.rawValue == syncCount.rawValue + UInt64(batch.writes.count)
+            let stored = stored ?? batch.writes.count
+            return now.syncCount.rawValue == syncCount.rawValue + UInt64(stored)
                 && now.lifecycle == lifecycle
                 ? syncCount : nil
         }

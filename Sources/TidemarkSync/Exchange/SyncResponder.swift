@@ -31,10 +31,17 @@ public final class SyncResponder: Sendable {
 
     let store: Store
     let limits: Limits
+    /// As in ``SyncOptions``.
+    let comparesOneByOne: Bool
 
-    public init(store: Store, limits: Limits = Limits()) {
+    public convenience init(store: Store, limits: Limits = Limits()) {
+        self.init(store: store, limits: limits, comparesOneByOne: false)
+    }
+
+    init(store: Store, limits: Limits = Limits(), comparesOneByOne: Bool) {
         self.store = store
         self.limits = limits
+        self.comparesOneByOne = comparesOneByOne
     }
 
     /// Answers a request. Whatever the bytes are, the answer is a message; an error is one, too.
@@ -75,7 +82,11 @@ public final class SyncResponder: Sendable {
         }
         // A copy of this store that has its id is answered: it takes a new one when it sees that.
         if request.incarnation == store.incarnation { try refuseSelf(request.from) }
-        let names = try wantedNames(request)
+        // Before the list is made: what changes meanwhile is listed again next time.
+        let mark = try engine { () throws(StoreError) in
+            request.names == nil && request.from != .nobody ? try store.changeMark() : nil
+        }
+        let (names, changedSince) = try wantedNames(request)
         var datasets: [DatasetGreeting] = []
         var vectorEntries = 0
         for name in names.prefix(SyncLimits.datasetsPerAnswerMax) {
@@ -92,17 +103,28 @@ public final class SyncResponder: Sendable {
         return HelloAnswer(
             version: min(request.versions.upperBound, SyncLimits.protocolVersions.upperBound),
             replica: store.replicaID, datasets: datasets,
-            isComplete: datasets.count == names.count)
+            isComplete: datasets.count == names.count, mark: mark, changedSince: changedSince)
     }
 
-    private func wantedNames(_ request: HelloRequest) throws(SyncError) -> [String] {
+    private func wantedNames(
+        _ request: HelloRequest
+    ) throws(SyncError) -> (names: [String], changedSince: StoreMark?) {
         var names = request.names ?? []
+        var changedSince: StoreMark?
         if request.names == nil {
-            names = try engine { () throws(StoreError) in try store.datasetNamesForSync() }
+            (names, changedSince) = try engine {
+                () throws(StoreError) -> ([String], StoreMark?) in
+                for mark in request.marks {
+                    if let changed = try store.datasetsChanged(since: mark) {
+                        return (changed, mark)
+                    }
+                }
+                return (try store.datasetNamesForSync(), nil)
+            }
         }
         names.sort()
-        guard let after = request.after else { return names }
-        return names.filter { $0 > after }
+        if let after = request.after { names.removeAll { $0 <= after } }
+        return (names, changedSince)
     }
 
     private func greeting(

@@ -27,6 +27,17 @@ extension SyncSession {
         observer(.localChanged(dataset: dataset.name, keys: changed))
     }
 
+    /// The same of a page that the store merged as it lay in its message.
+    func tellMerged(
+        _ page: MergePage, _ outcome: MergeOutcome, _ settled: [SyncResult.Settlement]
+    ) {
+        guard let observer = options.observer else { return }
+        if !settled.isEmpty { observer(.conflictsSettled(dataset: dataset.name, settled)) }
+        guard !outcome.changed.isEmpty else { return }
+        let keys = outcome.changed.map { page.key(at: Int($0)) }
+        observer(.localChanged(dataset: dataset.name, keys: keys))
+    }
+
     /// Which records of ours the peer has now.
     func tellPushed(_ page: RecordPage, _ outcome: PushAnswer.Outcome) {
         guard let observer = options.observer else { return }

@@ -35,7 +35,7 @@ extension SyncSession {
             remote = page.knowledge
             pullPosition = page.through
             isLast = page.isLast
-            report(.pulling, records: page.records.count)
+            report(.pulling, records: page.recordCount)
         }
         try checkPending()
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
@@ -53,6 +53,7 @@ extension SyncSession {
     /// Applies a page as a whole together with the checkpoint behind it, or leaves everything as
     /// it was and throws. Repeats the comparison if a record was written meanwhile.
     private func apply(_ page: RecordPage) async throws(SyncError) {
+        if try mergeAtOnce(page) { return }
         var settlement = ConflictSettlement(dataset: dataset, policy: policy)
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let plan = try await plan(page, &settlement)

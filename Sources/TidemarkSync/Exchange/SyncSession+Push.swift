@@ -8,20 +8,21 @@ extension SyncSession {
     func push() async throws(SyncError) -> Bool {
         while true {
             let changes = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.changesPage(
+                try dataset.writtenPage(
                     since: pushPosition,
                     recordsMax: dataset.recordsPerPage(
                         atMost: min(options.pageRecordsMax, recordsLeft)),
                     bytesMax: options.pageBytesMax,
-                    excluding: trusted(remote?.vector ?? VersionVector()))
+                    excluding: trusted(remote?.vector ?? VersionVector()),
+                    after: address.replicas)
             }
-            guard try isNews(RecordPage(changes)) else {
+            guard try isNews(changes) else {
                 try rememberWhatThePeerTold()
                 result.isComplete = true
                 return true
             }
             // What is about no record may still leave: how far we have pulled, for one.
-            guard recordsLeft > 0 || changes.records.isEmpty else { return true }
+            guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
             let page = try engine(dataset.name) { () throws(StoreError) in
                 // That there is a peer must be known before it has anything: of a dataset that
                 // nobody else has, the store may forget deletions.
@@ -39,7 +40,7 @@ extension SyncSession {
                 try await connection.push(request, &traffic)
             }
             remote = answer.knowledge
-            report(.pushing, records: page.records.count)
+            report(.pushing, records: page.recordCount)
             tellPushed(page, answer.outcome)
             switch answer.outcome {
             case .accepted(let changed):
@@ -87,7 +88,7 @@ extension SyncSession {
         guard let remote else { return true }
         // Unless it hears how far we have pulled, it would start further back next time.
         let isUnacknowledged = try pulledThrough() > acknowledged
-        return isUnacknowledged || !peerDisputed.isEmpty || !page.records.isEmpty || !page.isLast
+        return isUnacknowledged || !peerDisputed.isEmpty || page.recordCount > 0 || !page.isLast
             || !remote.vector.covers(page.knowledge.vector)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
     }

@@ -27,7 +27,8 @@ extension Store {
     /// The result says what would be pulled and pushed, which conflicts would be met and how they
     /// would be settled, and how many bytes it takes. It holds for this moment: what is written
     /// after the call began is not in it. The bytes are those of an exchange without positions,
-    /// which is as much or a little more.
+    /// which is as much or a little more. Every dataset is looked at, also one in which nothing has
+    /// changed, which an exchange of all datasets passes by.
     ///
     /// Policies and handlers are asked as in earnest, and given records of the fork. Of a dataset
     /// that was deleted here and has records of others there, all of them count as changed.

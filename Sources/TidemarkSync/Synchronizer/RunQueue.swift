@@ -22,6 +22,8 @@ struct SyncWish: Hashable, Sendable {
     var names: Set<String>?
     /// Whether to begin at position zero.
     var isFull = false
+    /// Whether datasets are to be looked at in which nothing has changed.
+    var looksAtAll = false
     /// Whether there is nobody who would be told of an error.
     var isBackground = false
 
@@ -34,6 +36,9 @@ struct SyncWish: Hashable, Sendable {
             joined.names = nil
         }
         joined.isFull = isFull || other.isFull
+        // Whoever asked for a dataset by its name is to hear of it.
+        let isNamedInAll = (names == nil) != (other.names == nil)
+        joined.looksAtAll = looksAtAll || other.looksAtAll || isNamedInAll
         joined.isBackground = isBackground || other.isBackground
         return joined
     }

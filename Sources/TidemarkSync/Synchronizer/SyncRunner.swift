@@ -85,7 +85,7 @@ final class SyncRunner: Sendable {
                 return .failure(refusal.after(total.firstError, attempts: attempt - 1))
             }
             let report = await store.synchronizeEach(
-                with: transport, datasets: due, options: exchangeOptions(isFull))
+                with: transport, datasets: due, options: exchangeOptions(wish, isFull))
             total.takeIn(report)
             let isLast = attempt == options.attemptsMax
             if let error = report.error {
@@ -117,9 +117,10 @@ final class SyncRunner: Sendable {
                 && schedule.isFullSyncDue(last: status.lastFullSync, now: environment.now())
     }
 
-    private func exchangeOptions(_ isFull: Bool) -> SyncOptions {
+    private func exchangeOptions(_ wish: SyncWish, _ isFull: Bool) -> SyncOptions {
         var exchange = options.exchange
         exchange.isFull = isFull
+        exchange.looksAtAll = wish.looksAtAll
         let events = events
         exchange.observer = { events.send($0) }
         return exchange

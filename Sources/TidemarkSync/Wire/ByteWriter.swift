@@ -22,9 +22,8 @@ struct ByteWriter {
 
     /// Little-endian, in the width of the number.
     mutating func putFixed(_ number: some FixedWidthInteger & UnsignedInteger) {
-        for shift in stride(from: 0, to: number.bitWidth, by: 8) {
-            bytes.append(UInt8(truncatingIfNeeded: number >> shift))
-        }
+        // The buffer is that of the number, and copied during the call.
+        unsafe withUnsafeBytes(of: number.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
     mutating func putBytes(_ content: some Collection<UInt8>) {
@@ -42,5 +41,16 @@ struct ByteWriter {
 
     mutating func append(_ content: some Sequence<UInt8>) {
         bytes.append(contentsOf: content)
+    }
+
+    /// For what writes itself.
+    mutating func append<Failure: Error>(
+        _ body: (inout [UInt8]) throws(Failure) -> Void
+    ) throws(Failure) {
+        try body(&bytes)
+    }
+
+    mutating func reserve(_ count: Int) {
+        bytes.reserveCapacity(count)
     }
 }

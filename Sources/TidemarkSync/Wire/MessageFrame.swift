@@ -110,9 +110,10 @@ struct MessageFrame: Hashable, Sendable {
     }
 
     private static func decompressed(_ content: ArraySlice<UInt8>) throws(SyncError) -> [UInt8] {
-        var reader = ByteReader(content)
+        // No number is longer than ten bytes.
+        var reader = ByteReader(content.prefix(10))
         let count = try reader.takeVarint()
-        let compressed = content.suffix(reader.remaining)
+        let compressed = content.dropFirst(reader.position)
         // LZ4 saves at most a factor of 255, so a larger claim is refused before memory is taken.
         guard count <= UInt64(SyncLimits.messageBytesMax), count <= UInt64(compressed.count) * 255
         else { throw .badMessage("a compressed body cannot hold \(count) bytes") }

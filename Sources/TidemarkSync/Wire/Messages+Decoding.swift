@@ -39,7 +39,7 @@ extension VersionReader {
     }
 
     mutating func takeCount(
-        of what: String, bytesEach: Int = 1, max: Int
+        of what: StaticString, bytesEach: Int = 1, max: Int
     ) throws(SyncError) -> Int {
         try plain { reader throws(SyncError) in
             try reader.takeCount(of: what, bytesEach: bytesEach, max: max)
@@ -87,6 +87,10 @@ extension HelloRequest {
         incarnation = try reader.plain { reader throws(SyncError) in
             try reader.takeFixed(UInt64.self)
         }
+        let count = try reader.takeCount(of: "marks", bytesEach: 9, max: SyncLimits.marksMax)
+        for _ in 0..<count {
+            marks.append(try StoreMark(from: &reader))
+        }
     }
 }
 
@@ -103,6 +107,17 @@ extension HelloAnswer {
             datasets.append(try DatasetGreeting(from: &reader))
         }
         isComplete = try reader.takeFlag()
+        mark = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
+        changedSince = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
+    }
+}
+
+extension StoreMark {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        self = try reader.plain { reader throws(SyncError) in
+            let incarnation = try reader.takeFixed(UInt64.self)
+            return StoreMark(incarnation: incarnation, position: try reader.takeVarint())
+        }
     }
 }
 

@@ -21,6 +21,9 @@ extension SyncMessage {
 }
 
 extension Address {
+    /// As it names them, for what is written to follow on it.
+    var replicas: [ReplicaID] { from == to ? [from] : [from, to] }
+
     func write(to writer: inout VersionWriter) {
         writer.putReplica(from)
         writer.putReplica(to)
@@ -48,6 +51,10 @@ extension HelloRequest {
                 $0.putText(after)
             }
             $0.putFixed(incarnation)
+            $0.putCount(marks.count)
+            for mark in marks {
+                mark.write(to: &$0)
+            }
         }
     }
 }
@@ -60,7 +67,20 @@ extension HelloAnswer {
         for dataset in datasets {
             dataset.write(to: &writer)
         }
-        writer.plain { $0.putFlag(isComplete) }
+        writer.plain {
+            $0.putFlag(isComplete)
+            for mark in [mark, changedSince] {
+                $0.putFlag(mark != nil)
+                mark?.write(to: &$0)
+            }
+        }
+    }
+}
+
+extension StoreMark {
+    func write(to writer: inout ByteWriter) {
+        writer.putFixed(incarnation)
+        writer.putVarint(position)
     }
 }
 

@@ -20,17 +20,6 @@ struct PeerLifecycle: Hashable, Sendable {
     var replica: ReplicaID
 }
 
-/// A run of changes in the sender's order of change.
-struct RecordPage: Hashable, Sendable {
-    var records: [Record]
-    /// Everything up to here is in this page or an earlier one, or known to the receiver.
-    var through: SyncCount
-    /// Whether nothing came after `through` at the moment of reading.
-    var isLast: Bool
-    /// Of the moment of reading.
-    var knowledge: PeerKnowledge
-}
-
 /// Who speaks to whom about which dataset.
 struct Address: Hashable, Sendable {
     var from: ReplicaID
@@ -50,6 +39,9 @@ struct HelloRequest: Hashable, Sendable {
     var after: String?
     /// Tells the asker's store from a copy of it that has the same id: see `Store.incarnation`.
     var incarnation: UInt64 = 0
+    /// Marks that were given to the asker, by whomever. If one of them is the responder's own, and
+    /// all datasets are wanted, it lists only those that changed since.
+    var marks: [StoreMark] = []
 }
 
 struct HelloAnswer: Hashable, Sendable {
@@ -58,6 +50,10 @@ struct HelloAnswer: Hashable, Sendable {
     var datasets: [DatasetGreeting]
     /// Whether there is nothing after the last of `datasets`.
     var isComplete: Bool
+    /// Of a moment before the list was made; nil if the responder keeps none.
+    var mark: StoreMark?
+    /// The one of the asker's marks since when the datasets changed; nil if they are all there are.
+    var changedSince: StoreMark?
 }
 
 /// How one dataset stands at the responder.

@@ -8,6 +8,9 @@ struct VersionReader {
     private var authors: [String] = []
     private var vectors: [VersionVector] = []
     private var vectorEntries = 0
+    private var origins: [MergePage.Origin] = []
+    private var originNumbers: [MergePage.Origin: UInt32] = [:]
+    private var lastOrigin: (origin: MergePage.Origin, number: UInt32)?
 
     init(_ body: [UInt8]) {
         reader = ByteReader(body)
@@ -24,40 +27,60 @@ struct VersionReader {
         try reader.finish()
     }
 
-    /// The number of a table's entry, or nil if a new one follows.
-    private mutating func takeReference(into size: Int, _ what: String) throws(SyncError) -> Int? {
+    /// The number of a table's entry; that of the next one if a new one follows.
+    @inline(__always)
+    private mutating func takeReference(
+        into size: Int, _ what: StaticString
+    ) throws(SyncError) -> Int {
         let number = try reader.takeVarint()
         guard number <= UInt64(size) else {
             throw reader.failure("\(what) \(number) was never named")
         }
-        return number == UInt64(size) ? nil : Int(number)
+        return Int(number)
     }
 
     mutating func takeReplica() throws(SyncError) -> ReplicaID {
-        if let index = try takeReference(into: replicas.count, "replica") {
-            return replicas[index]
-        }
-        let high = try reader.takeFixed(UInt64.self)
-        let low = try reader.takeFixed(UInt64.self)
-        let replica = ReplicaID(high: high, low: low)
-        replicas.append(replica)
-        return replica
+        replicas[try takeReplicaNumber()]
     }
 
-    private mutating func takeAuthor() throws(SyncError) -> String {
-        if let index = try takeReference(into: authors.count, "author") {
-            return authors[index]
+    @inline(__always)
+    private mutating func takeReplicaNumber() throws(SyncError) -> Int {
+        let number = try takeReference(into: replicas.count, "replica")
+        if number == replicas.count { try takeNewReplica() }
+        return number
+    }
+
+    private mutating func takeNewReplica() throws(SyncError) {
+        let high = try reader.takeFixed(UInt64.self)
+        let low = try reader.takeFixed(UInt64.self)
+        replicas.append(ReplicaID(high: high, low: low))
+    }
+
+    @inline(__always)
+    private mutating func takeAuthorNumber() throws(SyncError) -> Int {
+        let number = try takeReference(into: authors.count, "author")
+        if number == authors.count {
+            authors.append(try reader.takeText("author", max: Limits.authorBytesMax))
         }
-        let author = try reader.takeText("author", max: Limits.authorBytesMax)
-        authors.append(author)
-        return author
+        return number
     }
 
     mutating func takeVector() throws(SyncError) -> VersionVector {
-        if let index = try takeReference(into: vectors.count, "vector") {
-            try countEntries(vectors[index].count)
-            return vectors[index]
+        vectors[try takeVectorNumber()]
+    }
+
+    @inline(__always)
+    private mutating func takeVectorNumber() throws(SyncError) -> Int {
+        let number = try takeReference(into: vectors.count, "vector")
+        if number == vectors.count {
+            try takeNewVector()
+        } else {
+            try countEntries(vectors[number].count)
         }
+        return number
+    }
+
+    private mutating func takeNewVector() throws(SyncError) {
         let count = try reader.takeCount(
             of: "vector entries", bytesEach: 2, max: SyncLimits.vectorEntriesMax)
         try countEntries(count)
@@ -72,9 +95,7 @@ struct VersionReader {
             }
             dots.append(Dot(replica: replica, counter: counter))
         }
-        let vector = VersionVector(dots)
-        vectors.append(vector)
-        return vector
+        vectors.append(VersionVector(dots))
     }
 
     private mutating func countEntries(_ count: Int) throws(SyncError) {
@@ -87,34 +108,55 @@ struct VersionReader {
         }
     }
 
-    mutating func takeVersion() throws(SyncError) -> Version {
-        let replica = try takeReplica()
-        let counter = try reader.takeVarint()
-        let (highest, overflow) = counter.addingReportingOverflow(try reader.takeVarint())
-        var vector = try takeVector()
-        guard counter > 0, !overflow, vector[replica] == 0 else {
-            throw reader.failure("a version contradicts itself")
+    /// The origin of a version, which is the same for most records of a page.
+    private mutating func originNumber(
+        _ replica: Int, _ vector: Int, _ author: Int
+    ) throws(SyncError) -> UInt32 {
+        let origin = MergePage.Origin(
+            replica: UInt32(replica), vector: UInt32(vector), author: UInt32(author))
+        if let lastOrigin, lastOrigin.origin == origin { return lastOrigin.number }
+        let number: UInt32
+        if let known = originNumbers[origin] {
+            number = known
+        } else {
+            guard vectors[vector][replicas[replica]] == 0 else {
+                throw reader.failure("a version contradicts itself")
+            }
+            number = UInt32(origins.count)
+            origins.append(origin)
+            originNumbers[origin] = number
         }
-        vector.insert(Dot(replica: replica, counter: highest))
-        let time = HybridTime(rawValue: try reader.takeFixed(UInt64.self))
-        return Version(
-            dot: Dot(replica: replica, counter: counter), vector: vector, time: time,
-            author: try takeAuthor())
+        lastOrigin = (origin, number)
+        return number
     }
 
-    mutating func takeRecord() throws(SyncError) -> Record {
-        let key = try reader.takeBytes("key", max: Limits.keyBytesMax)
+    private mutating func takeItem() throws(SyncError) -> MergePage.Item {
+        var item = MergePage.Item()
+        let key = try reader.takeRange("key", max: Limits.keyBytesMax)
         guard !key.isEmpty else { throw reader.failure("a key is empty") }
+        item.keyOffset = UInt32(key.lowerBound)
+        item.keyCount = UInt32(key.count)
         let form = try reader.takeByte()
         guard form < 4 else { throw reader.failure("\(form) is no form of a record") }
-        let value =
-            form & 1 != 0 ? try reader.takeBytes("value", max: Limits.valueBytesMax) : nil
-        let expiresAt = form & 2 != 0 ? try takeExpiry() : nil
-        let version = try takeVersion()
-        let syncCount = SyncCount(rawValue: try reader.takeVarint())
-        return Record(
-            key: key, value: value, version: version, syncCount: syncCount, isDirty: false,
-            expiresAt: expiresAt)
+        if form & 1 != 0 {
+            let value = try reader.takeRange("value", max: Limits.valueBytesMax)
+            item.hasValue = true
+            item.valueOffset = UInt32(value.lowerBound)
+            item.valueCount = UInt32(value.count)
+        }
+        if form & 2 != 0 { item.expiresAt = try takeExpiry() }
+        let replica = try takeReplicaNumber()
+        item.counter = try reader.takeVarint()
+        let (highest, overflow) = item.counter.addingReportingOverflow(try reader.takeVarint())
+        guard item.counter > 0, !overflow else {
+            throw reader.failure("a version contradicts itself")
+        }
+        item.highest = highest
+        let vector = try takeVectorNumber()
+        item.time = try reader.takeFixed(UInt64.self)
+        item.origin = try originNumber(replica, vector, try takeAuthorNumber())
+        item.syncCount = try reader.takeVarint()
+        return item
     }
 
     private mutating func takeExpiry() throws(SyncError) -> UInt64 {
@@ -172,21 +214,51 @@ struct VersionReader {
     }
 
     mutating func takePage() throws(SyncError) -> RecordPage {
-        let count = try reader.takeCount(
-            of: "records", bytesEach: 16, max: SyncLimits.pageRecordsMax)
-        var records: [Record] = []
-        records.reserveCapacity(count)
-        var keys: Set<[UInt8]> = []
-        for _ in 0..<count {
-            let record = try takeRecord()
-            guard keys.insert(record.key).inserted else {
-                throw reader.failure("a page names a key twice")
-            }
-            records.append(record)
+        let items = try takeItems()
+        let page: MergePage
+        do throws(StoreError) {
+            page = try MergePage(
+                bytes: reader.bytes, items: items, origins: origins, replicas: replicas,
+                vectors: vectors, authors: authors)
+        } catch {
+            throw .badMessage(error.message)
         }
         let through = SyncCount(rawValue: try reader.takeVarint())
         let isLast = try reader.takeFlag()
         return RecordPage(
-            records: records, through: through, isLast: isLast, knowledge: try takeKnowledge())
+            page, through: through, isLast: isLast, knowledge: try takeKnowledge())
+    }
+
+    private mutating func takeItems() throws(SyncError) -> [MergePage.Item] {
+        let count = try reader.takeCount(
+            of: "records", bytesEach: 16, max: SyncLimits.pageRecordsMax)
+        var items: [MergePage.Item] = []
+        items.reserveCapacity(count)
+        for _ in 0..<count {
+            items.append(try takeItem())
+        }
+        return items
+    }
+
+    /// The records of a page of this store's own making.
+    ///
+    /// - Parameter replicas: those that were named before it.
+    static func records(
+        _ bytes: [UInt8], count: Int, after replicas: [ReplicaID]
+    ) throws(SyncError) -> [Record] {
+        var reader = VersionReader(bytes)
+        reader.replicas = replicas
+        var items: [MergePage.Item] = []
+        for _ in 0..<count {
+            items.append(try reader.takeItem())
+        }
+        let (origins, vectors, authors) = (reader.origins, reader.vectors, reader.authors)
+        let named = reader.replicas
+        return try engine { () throws(StoreError) in
+            let page = try MergePage(
+                bytes: bytes, items: items, origins: origins, replicas: named, vectors: vectors,
+                authors: authors)
+            return items.indices.map { page.record(at: $0) }
+        }
     }
 }

@@ -12,46 +12,76 @@ struct VersionWriter {
     private var vectors: [VersionVector: Int] = [:]
 
     var bytes: [UInt8] { writer.bytes }
+    private var origins: [ChangeView.Origin: WrittenOrigin] = [:]
+    private var lastOrigin: (origin: ChangeView.Origin, written: WrittenOrigin)?
+
+    /// What an origin's parts are called in this message.
+    private struct WrittenOrigin {
+        let replica: Int
+        let vector: Int
+        let author: Int
+        /// The replica's own entry in what the version had seen, if that says more than its dot.
+        let own: UInt64
+    }
+
+    init() {}
+
+    /// A writer of what follows on these replicas.
+    init(after replicas: [ReplicaID]) {
+        for replica in replicas {
+            self.replicas[replica] = self.replicas.count
+        }
+    }
 
     /// For everything that has no table.
     mutating func plain(_ body: (inout ByteWriter) -> Void) {
         body(&writer)
     }
 
-    mutating func putReplica(_ replica: ReplicaID) {
+    /// This and the two below return what the thing is called in this message.
+    @discardableResult
+    mutating func putReplica(_ replica: ReplicaID) -> Int {
         if let index = replicas[replica] {
             writer.putCount(index)
-            return
+            return index
         }
-        writer.putCount(replicas.count)
+        let index = replicas.count
+        writer.putCount(index)
         writer.putFixed(replica.high)
         writer.putFixed(replica.low)
-        replicas[replica] = replicas.count
+        replicas[replica] = index
+        return index
     }
 
-    private mutating func putAuthor(_ author: String) {
+    @discardableResult
+    private mutating func putAuthor(_ author: String) -> Int {
         if let index = authors[author] {
             writer.putCount(index)
-            return
+            return index
         }
-        writer.putCount(authors.count)
+        let index = authors.count
+        writer.putCount(index)
         writer.putText(author)
-        authors[author] = authors.count
+        authors[author] = index
+        return index
     }
 
     /// Entries follow in the order of their replicas, each as replica and counter.
-    mutating func putVector(_ vector: VersionVector) {
+    @discardableResult
+    mutating func putVector(_ vector: VersionVector) -> Int {
         if let index = vectors[vector] {
             writer.putCount(index)
-            return
+            return index
         }
-        writer.putCount(vectors.count)
+        let index = vectors.count
+        writer.putCount(index)
         writer.putCount(vector.count)
         for dot in vector.dots {
             putReplica(dot.replica)
             writer.putVarint(dot.counter)
         }
-        vectors[vector] = vectors.count
+        vectors[vector] = index
+        return index
     }
 
     /// The vector goes without the writer's own entry, which almost always is the dot itself: what
@@ -104,13 +134,73 @@ struct VersionWriter {
         }
     }
 
+    /// The same as ``putRecord(_:)`` of a change where it lies.
+    mutating func putChange(_ change: ChangeView) throws(StoreError) {
+        writer.putCount(change.keyCount)
+        writer.append { change.appendKey(to: &$0) }
+        let expiresAt = change.expiresAt
+        writer.put((change.isDeleted ? 0 : 1) | (expiresAt > 0 ? 2 : 0))
+        if !change.isDeleted {
+            writer.putCount(change.valueCount)
+            try writer.append { (bytes) throws(StoreError) in try change.appendValue(to: &bytes) }
+        }
+        if expiresAt > 0 { writer.putVarint(expiresAt) }
+        let origin = change.origin
+        if let lastOrigin, lastOrigin.origin == origin {
+            put(change, lastOrigin.written)
+        } else if let known = origins[origin] {
+            lastOrigin = (origin, known)
+            put(change, known)
+        } else {
+            putNewOrigin(change)
+        }
+        writer.putVarint(change.syncCount.rawValue)
+    }
+
+    private mutating func put(_ change: ChangeView, _ origin: WrittenOrigin) {
+        writer.putCount(origin.replica)
+        writer.putVarint(change.counter)
+        writer.putVarint(origin.own > change.counter ? origin.own - change.counter : 0)
+        writer.putCount(origin.vector)
+        writer.putFixed(change.time.rawValue)
+        writer.putCount(origin.author)
+    }
+
+    private mutating func putNewOrigin(_ change: ChangeView) {
+        let (replica, others, author) = change.source
+        let own = others[replica]
+        let replicaNumber = putReplica(replica)
+        writer.putVarint(change.counter)
+        writer.putVarint(own > change.counter ? own - change.counter : 0)
+        let vector = putVector(own > 0 ? others.removing(replica) : others)
+        writer.putFixed(change.time.rawValue)
+        let written = WrittenOrigin(
+            replica: replicaNumber, vector: vector, author: putAuthor(author), own: own)
+        origins[change.origin] = written
+        lastOrigin = (change.origin, written)
+    }
+
     mutating func putPage(_ page: RecordPage) {
-        writer.putCount(page.records.count)
-        for record in page.records {
-            putRecord(record)
+        writer.putCount(page.recordCount)
+        if let written = page.written, follows(written) {
+            // Its references go on from here, and what comes next refers to what it has named.
+            writer.append(written.writer.bytes)
+            replicas = written.writer.replicas
+            vectors = written.writer.vectors
+            authors = written.writer.authors
+        } else {
+            for record in page.records {
+                putRecord(record)
+            }
         }
         writer.putVarint(page.through.rawValue)
         writer.putFlag(page.isLast)
         putKnowledge(page.knowledge)
+    }
+
+    /// Whether just that was written which the records were written to follow on.
+    private func follows(_ written: WrittenRecords) -> Bool {
+        vectors.isEmpty && authors.isEmpty && replicas.count == written.replicas.count
+            && written.replicas.enumerated().allSatisfy { replicas[$1] == $0 }
     }
 }

@@ -178,6 +178,20 @@ struct SystemDatasetTests {
         #expect(try notes.records(includingDeleted: true).collect().count == 1)
     }
 
+    @Test("No change of theirs is one for peers; a note is a change of what it is about")
+    func roster() throws {
+        let fixture = try StoreFixture()
+        let notes = try fixture.store.systemDataset(.batons)
+        let mark = try fixture.store.changeMark()
+        try notes.put("value", for: "key")
+        #expect(try fixture.store.datasetsChanged(since: mark) == [])
+        #expect(try fixture.store.changeMark() == mark)
+        var batch = ReplicationBatch()
+        batch.notes = [note("1", for: "key", in: notes)]
+        #expect(try fixture.dataset.replicate(batch).isEmpty)
+        #expect(try fixture.store.datasetsChanged(since: mark) == [fixture.dataset.name])
+    }
+
     @Test("A name and a number of different sorts are no dataset")
     func sorts() {
         let (system, user) = (SystemDataset.peers.number, DatasetID(5))

@@ -1,0 +1,242 @@
+extension Engine {
+    /// Compares a page with what is here and applies it with its checkpoint, all under one lock:
+    /// what `replicate(_:into:)` does with records that were compared one by one. Nothing can move
+    /// on in between, so nothing is compared twice.
+    ///
+    /// - Throws: `invalidArgument` if a record is beyond the limits, and what stops a writer; then
+    ///   nothing was applied.
+    func merge(
+        _ page: MergePage, by rule: MergeRule, then end: MergeEnd, into state: DatasetState
+    ) throws(StoreError) -> MergeOutcome {
+        try checkBounds(of: page, end)
+        var merge = PageComparison(page, rule: rule)
+        var position: LogPosition?
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            try checkWritable()
+            try page.bytes.withBytes { (all) throws(StoreError) in
+                let memtable = try room { () throws(StoreError) in
+                    try merge.compare(
+                        with: currentView, state.recordsID, seen: state.vector,
+                        wiped: state.lifecycle.wiped, all)
+                    merge.outcome.syncCountBefore = SyncCount(rawValue: state.syncCount)
+                    try check(end.notes)
+                    return merge.bytesMax + bytesMax(of: end, in: state) + bytesMax(of: end.notes)
+                }
+                guard merge.outcome.isApplied,
+                    merge.hasWrites || !end.notes.isEmpty || isNews(end, of: merge, in: state)
+                else { return }
+                let replaced = try replacedVectors(of: end.notes)
+                var block = LogBlockWriter(memtable.log, isStaging: true)
+                try placeRecords(of: merge, in: state, &block)
+                try apply(merge, all, to: state, &block, memtable)
+                try append(end.notes, replaced: replaced, to: &block, memtable: memtable)
+                memtable.settle()
+                note(end, of: merge, in: state, &block)
+                // What is noted of a dataset may be news to its peers.
+                if !end.notes.isEmpty { touch(state) }
+                publish(block, in: memtable)
+                position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            }
+        }
+        // Nothing to apply, or refused.
+        guard let position else { return merge.outcome }
+        if merge.hasWrites { waiters.wakeAll(for: state.name) }
+        try makeDurable(position, nil)
+        return merge.outcome
+    }
+
+    /// The limits that every record keeps that is stored here.
+    private func checkBounds(of page: MergePage, _ end: MergeEnd) throws(StoreError) {
+        for item in page.items {
+            guard item.keyCount <= Limits.keyBytesMax, item.valueCount <= Limits.valueBytesMax,
+                item.counter > 0, item.highest <= Limits.countMax,
+                item.time < UInt64(Int64.max), item.expiresAt <= EntryLayout.expiryMax
+            else { throw .beyondLimits }
+        }
+        guard page.vectors.allSatisfy(\.isCountable), end.vector.isCountable,
+            page.authors.allSatisfy({ $0.utf8.count <= Limits.authorBytesMax })
+        else { throw .beyondLimits }
+    }
+
+    /// The log's bytes that everything but the records may take.
+    private func bytesMax(of end: MergeEnd, in state: DatasetState) -> Int {
+        let stored = state.peers[end.peer]?.vector.count ?? 0
+        return lifecycleBytesMax(state) + 512 + 2 * Limits.datasetNameBytesMax
+            + 32 * (2 * end.vector.count + stored)
+    }
+
+    // MARK: - The checkpoint
+
+    /// The checkpoint behind the page; nil if a conflict was left, so that it must come again.
+    private func checkpoint(
+        _ end: MergeEnd, of merge: PageComparison, in state: DatasetState
+    ) -> PeerCheckpoint? {
+        guard merge.rule != .leave || merge.outcome.conflicts.isEmpty else { return nil }
+        var checkpoint = state.peers[end.peer] ?? PeerCheckpoint()
+        checkpoint.pulledThrough = end.through
+        checkpoint.vector.formUnion(end.vector)
+        if end.acknowledged <= merge.outcome.syncCountBefore {
+            checkpoint.pushedThrough = max(checkpoint.pushedThrough, end.acknowledged)
+        }
+        return checkpoint
+    }
+
+    /// Whether there is anything to note. A page that brings nothing leaves no trace: two idle
+    /// replicas stay idle.
+    private func isNews(
+        _ end: MergeEnd, of merge: PageComparison, in state: DatasetState
+    ) -> Bool {
+        guard let checkpoint = checkpoint(end, of: merge, in: state) else { return false }
+        // Who was asked remembers everybody who pushes.
+        let isKnown = merge.rule != .leave || state.peers[end.peer] != nil
+        return !isKnown || checkpoint != state.peers[end.peer] ?? PeerCheckpoint()
+            || !state.vector.covers(end.vector)
+    }
+
+    private func note(
+        _ end: MergeEnd, of merge: PageComparison, in state: DatasetState,
+        _ block: inout LogBlockWriter
+    ) {
+        guard let checkpoint = checkpoint(end, of: merge, in: state) else { return }
+        if end.isLast { note(end.vector, in: state, &block) }
+        note(checkpoint, of: end.peer, in: state, &block)
+    }
+
+    // MARK: - The records
+
+    /// Gives a dataset that had no records a number for them, and makes one visible that gets a
+    /// live record.
+    private func placeRecords(
+        of merge: PageComparison, in state: DatasetState, _ block: inout LogBlockWriter
+    ) throws(StoreError) {
+        let isVisible = !state.lifecycle.isDeleted || merge.hasLiveWrites || state.isVisible
+        var id = state.recordsID
+        if id == 0, isVisible || merge.hasWrites { id = try takeDatasetID() }
+        guard id != state.recordsID || isVisible != state.isVisible else { return }
+        change(state, to: state.lifecycle, id: id, isVisible: isVisible, &block)
+    }
+
+    private func apply(
+        _ merge: PageComparison, _ all: ByteView, to state: DatasetState,
+        _ block: inout LogBlockWriter, _ memtable: Memtable
+    ) throws(StoreError) {
+        let page = merge.page
+        var origins = AdoptedOrigins(page)
+        for index in merge.decisions.indices {
+            let decision = merge.decisions[index]
+            guard decision.step != .ignore else { continue }
+            let item = page.items[index]
+            let key = MergePage.key(of: item, in: all)
+            switch decision.step {
+            case .ignore:
+                continue
+            case .takeIncoming:
+                let time = HybridTime(rawValue: item.time)
+                clock.see(time)
+                append(
+                    item.hasValue ? .put : .delete, key, MergePage.value(of: item, in: all),
+                    expiresAt: item.expiresAt,
+                    origin: origins.number(of: item, &block, memtable.tables),
+                    counter: item.counter, time: time, of: state, to: &block, memtable: memtable)
+            case .takeJoined:
+                origins.noteApplied(item)
+                adopt(
+                    merge.merges[Int(decision.merge)], item.hasValue ? .put : .delete, key,
+                    MergePage.value(of: item, in: all), expiresAt: item.expiresAt, into: state,
+                    &block, memtable)
+            case .keepJoined:
+                origins.noteApplied(item)
+                let kept = merge.merges[Int(decision.merge)]
+                try kept.value.withBytes { (value) throws(StoreError) in
+                    adopt(
+                        kept, kept.kind, key, value, expiresAt: kept.expiresAt, into: state,
+                        &block, memtable)
+                }
+            }
+        }
+        origins.noteApplied(to: state)
+    }
+
+    /// Stores a version that joins two. What it has seen is what the version has that was here,
+    /// which was noted when that came, and what the incoming one has.
+    private func adopt(
+        _ joined: PageComparison.Merge, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
+        expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter,
+        _ memtable: Memtable
+    ) {
+        clock.see(joined.time)
+        let origin = block.number(
+            of: joined.dot.replica, joined.vector, joined.author, in: memtable.tables)
+        append(
+            kind, key, value, expiresAt: expiresAt, origin: origin, counter: joined.dot.counter,
+            time: joined.time, of: state, to: &block, memtable: memtable)
+    }
+}
+
+/// The numbers that the origins of a page have in the tables of a log, each looked up once.
+private struct AdoptedOrigins {
+    private struct Adopted {
+        var number: UInt32?
+        /// Of the own entries of all that were stored.
+        var highest: UInt64 = 0
+    }
+
+    private let page: MergePage
+    private var adopted: [Adopted]
+
+    init(_ page: MergePage) {
+        self.page = page
+        adopted = Array(repeating: Adopted(), count: page.origins.count)
+    }
+
+    mutating func number(
+        of item: MergePage.Item, _ block: inout LogBlockWriter, _ tables: VersionTables
+    ) -> UInt32 {
+        noteApplied(item)
+        let index = Int(item.origin)
+        let isPlain = item.highest == item.counter
+        if isPlain, let known = adopted[index].number { return known }
+        let origin = page.origins[index]
+        let replica = page.replicas[Int(origin.replica)]
+        var vector = page.vectors[Int(origin.vector)]
+        // Only a vector that says more than the dot has an entry of the replica itself.
+        if !isPlain { vector.insert(Dot(replica: replica, counter: item.highest)) }
+        let number = block.number(of: replica, vector, page.authors[Int(origin.author)], in: tables)
+        if isPlain { adopted[index].number = number }
+        return number
+    }
+
+    @inline(__always)
+    mutating func noteApplied(_ item: MergePage.Item) {
+        let index = Int(item.origin)
+        adopted[index].highest = max(adopted[index].highest, item.highest)
+    }
+
+    /// What the stored versions had seen counts as applied: for each origin the most that any of
+    /// them had, which covers the others.
+    func noteApplied(to state: DatasetState) {
+        for (origin, adopted) in zip(page.origins, adopted) where adopted.highest > 0 {
+            let dot = Dot(
+                replica: page.replicas[Int(origin.replica)], counter: adopted.highest)
+            var vector = page.vectors[Int(origin.vector)]
+            if state.vector.contains(dot), state.vector.covers(vector) { continue }
+            vector.insert(dot)
+            state.noteApplied(vector)
+        }
+    }
+}
+
+extension Dataset {
+    /// Compares the records of a page with those that are here, applies what is new, and notes the
+    /// checkpoint, in one atomic batch.
+    ///
+    /// - Parameter rule: for records that are concurrent with those here.
+    /// - Throws: `invalidArgument` if a record is beyond the limits of the store.
+    package func merge(
+        _ page: MergePage, by rule: MergeRule, then end: MergeEnd
+    ) throws(StoreError) -> MergeOutcome {
+        try engine.merge(page, by: rule, then: end, into: state)
+    }
+}

@@ -1,0 +1,47 @@
+// What the comparison of pages needs of versions and vectors.
+
+extension Version {
+    /// The same write, having seen what another had, too.
+    func joined(with other: VersionVector) -> Version {
+        Version(dot: dot, vector: vector.union(other), time: time, author: author)
+    }
+}
+
+extension VersionVector {
+    /// The log's bytes that the definitions of one version can take whose vector has that many
+    /// entries.
+    static func definitionBytesMax(_ count: Int) -> Int {
+        17 + (Limits.authorBytesMax + 4) + 12 + 16 + count * (17 + 15)
+    }
+
+    /// The join of two vectors and two dots, in one piece of memory.
+    init(
+        joining left: VersionVector, _ right: VersionVector, _ one: Dot, _ other: Dot
+    ) {
+        self.init()
+        entries.reserveCapacity(left.count + right.count + 2)
+        entries.append(contentsOf: left.entries)
+        for dot in right.entries { insert(dot) }
+        insert(one)
+        insert(other)
+    }
+
+    /// Takes out the entry of a replica.
+    mutating func remove(_ replica: ReplicaID) {
+        guard let index = entries.firstIndex(where: { $0.replica == replica }) else { return }
+        entries.remove(at: index)
+    }
+
+    /// Whether everything that the other one has seen of all replicas but one has been seen by
+    /// this one.
+    func covers(_ other: VersionVector, except replica: ReplicaID) -> Bool {
+        var index = 0
+        for theirs in other.entries where theirs.replica != replica {
+            while index < entries.count, entries[index].replica < theirs.replica { index += 1 }
+            guard index < entries.count, entries[index].replica == theirs.replica,
+                entries[index].counter >= theirs.counter
+            else { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,139 @@
+import Tidemark
+
+/// A run of changes in the sender's order of change.
+///
+/// Its records are in one of three forms, because to make a ``Record`` of each costs more than
+/// all else: as they lie in a message that arrived, as they were written for one that is to leave,
+/// or as records.
+struct RecordPage: Sendable {
+    private enum Content: Sendable {
+        case records([Record])
+        case arrived(MergePage)
+        case written(WrittenRecords)
+    }
+
+    private var content: Content
+    /// Everything up to here is in this page or an earlier one, or known to the receiver.
+    var through: SyncCount
+    /// Whether nothing came after `through` at the moment of reading.
+    var isLast: Bool
+    /// Of the moment of reading.
+    var knowledge: PeerKnowledge
+
+    init(records: [Record], through: SyncCount, isLast: Bool, knowledge: PeerKnowledge) {
+        content = .records(records)
+        self.through = through
+        self.isLast = isLast
+        self.knowledge = knowledge
+    }
+
+    init(_ arrived: MergePage, through: SyncCount, isLast: Bool, knowledge: PeerKnowledge) {
+        content = .arrived(arrived)
+        self.through = through
+        self.isLast = isLast
+        self.knowledge = knowledge
+    }
+
+    init(_ written: WrittenRecords, _ run: ChangeRun) {
+        content = .written(written)
+        through = run.through
+        isLast = run.isLast
+        knowledge = PeerKnowledge(run.knowledge)
+    }
+
+    /// O(1).
+    var recordCount: Int {
+        switch content {
+        case .records(let records): records.count
+        case .arrived(let page): page.items.count
+        case .written(let written): written.count
+        }
+    }
+
+    /// As records of their own. O(bytes), unless the page was made of records: to be asked for
+    /// once.
+    var records: [Record] {
+        get {
+            switch content {
+            case .records(let records): return records
+            case .arrived(let page): return page.items.indices.map { page.record(at: $0) }
+            case .written(let written): return written.records
+            }
+        }
+        set { content = .records(newValue) }
+    }
+
+    /// The records as they lie in the message they came with; nil if they did not come with one.
+    var arrived: MergePage? {
+        guard case .arrived(let page) = content else { return nil }
+        return page
+    }
+
+    /// The records as they were written for a message.
+    var written: WrittenRecords? {
+        guard case .written(let written) = content else { return nil }
+        return written
+    }
+}
+
+extension RecordPage: Hashable {
+    static func == (left: RecordPage, right: RecordPage) -> Bool {
+        left.through == right.through && left.isLast == right.isLast
+            && left.knowledge == right.knowledge && left.records == right.records
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(through)
+        hasher.combine(recordCount)
+        hasher.combine(knowledge)
+    }
+}
+
+/// Records as they stand in a message, written straight from where they lay in the store.
+struct WrittenRecords: Sendable {
+    /// Those that the message names before the page.
+    let replicas: [ReplicaID]
+    fileprivate(set) var writer: VersionWriter
+    fileprivate(set) var count = 0
+
+    fileprivate init(after replicas: [ReplicaID]) {
+        self.replicas = replicas
+        writer = VersionWriter(after: replicas)
+    }
+
+    fileprivate var records: [Record] {
+        do throws(SyncError) {
+            return try VersionReader.records(writer.bytes, count: count, after: replicas)
+        } catch {
+            preconditionFailure("a page cannot be read back: \(error.message)")
+        }
+    }
+}
+
+extension Dataset {
+    /// The newest version of each key changed after `since`, written for a message.
+    ///
+    /// - Parameters:
+    ///   - recordsMax: records in the page at most, at least 1.
+    ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
+    ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    ///   - replicas: those that the message names before the page.
+    func writtenPage(
+        since: SyncCount, recordsMax: Int, bytesMax: Int, excluding: VersionVector,
+        after replicas: [ReplicaID]
+    ) throws(StoreError) -> RecordPage {
+        var written = WrittenRecords(after: replicas)
+        var bytes = 0
+        let run = try withChanges(since: since, excluding: excluding) {
+            (change) throws(StoreError) in
+            guard written.count < max(1, recordsMax) else { return false }
+            let size = change.keyCount + change.valueCount
+            guard written.count == 0 || bytes + size <= bytesMax else { return false }
+            try written.writer.putChange(change)
+            written.count += 1
+            bytes += size
+            return true
+        }
+        return RecordPage(written, run)
+    }
+}

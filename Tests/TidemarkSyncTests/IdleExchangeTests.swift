@@ -1,0 +1,219 @@
+import Synchronization
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+/// An exchange of all datasets looks only at those in which something has changed, and never
+/// misses one.
+struct IdleExchangeTests {
+    let a: TestReplica
+    let b: TestReplica
+
+    init() throws {
+        let directory = TemporaryDirectory()
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+    }
+
+    /// What one exchange of all datasets took.
+    private struct Cost: Equatable {
+        var messages = 0
+        var bytes = 0
+        var datasets = 0
+    }
+
+    private func exchange(_ options: SyncOptions = SyncOptions()) async throws -> Cost {
+        let transport = CountingTransport(b.responder)
+        let results = try await a.store.synchronize(with: transport, options: options)
+        return Cost(
+            messages: transport.messages, bytes: transport.bytes, datasets: results.count)
+    }
+
+    private func put(_ count: Int, _ replica: TestReplica) throws {
+        var batch = WriteBatch()
+        for index in 0..<count {
+            batch.put("\(index)", for: "key", in: try replica.dataset("dataset-\(index)"))
+        }
+        try replica.store.write(batch)
+    }
+
+    @Test(arguments: [1, 3_000])
+    func idleIsOneRoundTripWhateverTheNumberOfDatasets(_ count: Int) async throws {
+        try put(count, b)
+        #expect(try await exchange().datasets == count)
+        // All that the first one changed here is known to be equal there.
+        let statesBefore = (a.store.datasetStatesInMemory, b.store.datasetStatesInMemory)
+        for _ in 0..<3 {
+            let cost = try await exchange()
+            #expect(cost.messages == 1 && cost.datasets == 0 && cost.bytes <= 1_024, "\(cost)")
+        }
+        // Those in memory may have been let go meanwhile; none came.
+        #expect(a.store.datasetStatesInMemory <= statesBefore.0)
+        #expect(b.store.datasetStatesInMemory <= statesBefore.1)
+    }
+
+    @Test func aChangeOnEitherSideIsSeen() async throws {
+        try put(50, a)
+        _ = try await exchange()
+        _ = try await exchange()
+        try b.dataset("dataset-7").put("there", for: "key")
+        #expect(try await exchange().datasets == 1)
+        #expect(try a.dataset("dataset-7").text("key") == "there")
+        try a.dataset("dataset-8").put("here", for: "key")
+        #expect(try await exchange().datasets == 1)
+        #expect(try b.dataset("dataset-8").text("key") == "here")
+        // What was pushed there changed there; that it is equal is seen from the greeting.
+        #expect(try await exchange().datasets == 1)
+        #expect(try await exchange() == exchange())
+        #expect(try await exchange().messages == 1)
+    }
+
+    @Test func newAndDeletedDatasetsAreSeen() async throws {
+        try put(5, a)
+        _ = try await exchange()
+        try b.dataset("new-there").put("1", for: "key")
+        try a.dataset("new-here").put("2", for: "key")
+        try a.store.deleteDataset("dataset-3")
+        try b.store.deleteDataset("dataset-4")
+        _ = try await exchange(SyncOptions(onDatasetDeleted: .discardLocal))
+        let expected = ["dataset-0", "dataset-1", "dataset-2", "new-here", "new-there"]
+        #expect(try a.store.datasetNames() == expected)
+        #expect(try b.store.datasetNames() == expected)
+    }
+
+    @Test(arguments: ["asker", "responder"])
+    func afterARestartEverythingIsListedOnce(_ side: String) async throws {
+        try put(30, a)
+        _ = try await exchange()
+        _ = try await exchange()
+        try (side == "asker" ? a : b).reopen()
+        #expect(try await exchange().datasets == 30)
+        let cost = try await exchange()
+        #expect(cost.messages == 1 && cost.datasets == 0)
+    }
+
+    /// What did not end well is tried again, also if nothing changes any more.
+    @Test func anUnsettledDatasetIsLookedAtEachTime() async throws {
+        try put(10, a)
+        _ = try await exchange()
+        try a.dataset("dataset-5").put("ours", for: "key")
+        try b.dataset("dataset-5").put("theirs", for: "key")
+        let stop = SyncOptions(policy: .custom { _ in .stop })
+        for _ in 0..<3 {
+            let error = await #expect(throws: SyncError.self) { try await exchange(stop) }
+            #expect(error?.code == .conflictPending && error?.dataset == "dataset-5")
+        }
+        #expect(try await exchange(SyncOptions(policy: .keepLocal)).datasets == 1)
+        #expect(try b.dataset("dataset-5").text("key") == "ours")
+    }
+
+    /// A write between the exchange of its dataset and the end of the run.
+    @Test func aWriteDuringTheRunIsNotMissed() async throws {
+        try put(10, a)
+        _ = try await exchange()
+        try a.dataset("dataset-2").put("new", for: "key")
+        try a.dataset("dataset-9").put("new", for: "key")
+        let early = try a.dataset("dataset-2")
+        let other = try a.dataset("dataset-1")
+        let responder = b.responder
+        let transport = ScriptedTransport { request throws(SyncError) in
+            // While the later dataset is pushed.
+            if MessageLabel.kind(of: request) == "push",
+                let frame = try? MessageFrame.decoded(request),
+                case .push(let push)? = try? SyncMessage(frame),
+                push.address.dataset == "dataset-9"
+            {
+                _ = try? early.put("newer", for: "key")
+                _ = try? other.put("newer", for: "key")
+            }
+            return responder.respond(to: request)
+        }
+        try await a.store.synchronize(with: transport)
+        #expect(try b.dataset("dataset-2").text("key") == "new")
+        _ = try await exchange()
+        #expect(try b.dataset("dataset-2").text("key") == "newer")
+        #expect(try b.dataset("dataset-1").text("key") == "newer")
+    }
+
+    /// A broken exchange leaves the marks of the last whole one.
+    @Test func aBrokenExchangeMissesNothing() async throws {
+        try put(20, a)
+        _ = try await exchange()
+        for index in 0..<20 { try b.dataset("dataset-\(index)").put("new", for: "key") }
+        for messages in 1...8 {
+            let transport = FaultyTransport(b.responder, .losesAnswer, after: messages)
+            await #expect(throws: SyncError.self) {
+                try await a.store.synchronize(with: transport)
+            }
+        }
+        _ = try await exchange()
+        for index in 0..<20 {
+            #expect(try a.dataset("dataset-\(index)").text("key") == "new")
+        }
+    }
+
+    /// Three replicas that all meet one another at random, with many datasets: whatever a mark
+    /// lets them leave out, they end equal.
+    @Test func marksMissNothingAmongThree() async throws {
+        print("marksMissNothingAmongThree: TIDEMARK_SEED=\(baseSeed)")
+        var random = SeededGenerator(seed: baseSeed)
+        let c = try TestReplica("c", in: a.directory)
+        let all = [a, b, c]
+        for _ in 0..<120 {
+            let one = all[Int.random(in: 0..<3, using: &random)]
+            let two = all[Int.random(in: 0..<3, using: &random)]
+            for _ in 0..<Int.random(in: 0...3, using: &random) {
+                let name = "dataset-\(Int.random(in: 0..<25, using: &random))"
+                try one.dataset(name).put("\(random.next())", for: "key")
+            }
+            if Int.random(in: 0..<15, using: &random) == 0 { try two.reopen() }
+            guard one.name != two.name else { continue }
+            try await one.store.synchronize(with: two.transport)
+        }
+        for _ in 0..<2 {
+            for (one, two) in [(a, b), (b, c), (c, a)] {
+                try await one.store.synchronize(with: two.transport)
+            }
+        }
+        let names = try a.store.datasetNames()
+        for name in names { try expectEqual(all, dataset: name) }
+        #expect(try all.allSatisfy { try $0.store.datasetNames() == names })
+    }
+
+    @Test func aMarkThatNobodyNamedIsRefused() async throws {
+        let (store, id) = (a.store, b.store.replicaID)
+        let transport = ScriptedTransport { _ throws(SyncError) in
+            let answer = HelloAnswer(
+                version: 1, replica: id, datasets: [], isComplete: true, mark: nil,
+                changedSince: StoreMark(incarnation: 1, position: 2))
+            return try SyncMessage.helloAnswer(answer).encoded()
+        }
+        let error = await #expect(throws: SyncError.self) {
+            try await store.synchronize(with: transport)
+        }
+        #expect(error?.code == .badMessage)
+    }
+}
+
+/// Counts messages and bytes of both directions.
+private final class CountingTransport: SyncTransport {
+    private let responder: SyncResponder
+    private let total = Mutex((messages: 0, bytes: 0))
+
+    init(_ responder: SyncResponder) {
+        self.responder = responder
+    }
+
+    var messages: Int { total.withLock { $0.messages } }
+    var bytes: Int { total.withLock { $0.bytes } }
+
+    func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
+        let answer = responder.respond(to: request)
+        total.withLock {
+            $0.messages += 1
+            $0.bytes += request.count + answer.count
+        }
+        return answer
+    }
+}
