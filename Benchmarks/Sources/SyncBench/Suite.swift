@@ -3,13 +3,14 @@ import Tidemark
 
 /// All workloads with records of one size.
 final class Suite {
-    private static let changeCounts = [1, 100, 10_000, 100_000]
+    private static let changeCounts = [1, 100, 1_000, 10_000, 100_000]
     private static let idleExchanges = 20
 
     /// In the order in which they run.
     static let workloads =
         ["sync-bootstrap"] + changeCounts.flatMap { ["sync-delta-\($0)", "sync-push-\($0)"] }
-        + ["sync-idle", ManyDatasets.workload, "sync-merge"]
+        + ["sync-idle"] + ManyDatasets.datasetCounts.map(ManyDatasets.workload)
+        + ["sync-merge", "sync-merge-half-newer"]
 
     private let workingSet: WorkingSet
     private let directory: String
@@ -27,7 +28,9 @@ final class Suite {
         sessions = ways.map { [pristine] way in
             TidemarkSession(way, workingSet, pristine, in: directory)
         }
-        manyDatasets = ways.map { ManyDatasets($0, workingSet, in: directory) }
+        manyDatasets = ManyDatasets.datasetCounts.flatMap { count in
+            ways.map { ManyDatasets(count, $0, workingSet, in: directory) }
+        }
         files = FilePeers(workingSet, pristine, in: directory)
         redis = RedisPeer(workingSet, in: directory)
     }
@@ -41,8 +44,11 @@ final class Suite {
             try await runner.run(pushes(count))
         }
         try await runner.run(idles())
-        try await runner.run(idlesOfManyDatasets())
-        try await runner.run(merges())
+        for count in ManyDatasets.datasetCounts {
+            try await runner.run(idles(datasetCount: count))
+        }
+        try await runner.run(merges("sync-merge") { try await $0.merge() })
+        try await runner.run(merges("sync-merge-half-newer") { try await $0.mergeHalfNewer() })
     }
 
     func stop() async throws {
@@ -100,19 +106,19 @@ final class Suite {
         return ours + theirs + (redis.map { [$0.idle()] } ?? [])
     }
 
-    private func idlesOfManyDatasets() -> [Contender] {
-        manyDatasets.map { session in
+    private func idles(datasetCount: Int) -> [Contender] {
+        manyDatasets.filter { $0.datasetCount == datasetCount }.map { session in
             Contender(
                 session.name, prepare: { try await session.prepare() },
                 round: { _ in try await session.idle(exchanges: Self.idleExchanges) })
         }
     }
 
-    private func merges() -> [Contender] {
+    private func merges(
+        _ workload: String, round: @escaping (TidemarkSession) async throws -> Measurement
+    ) -> [Contender] {
         sessions.map { session in
-            Contender(
-                session.name("sync-merge"),
-                round: { _ in try await session.merge() })
+            Contender(session.name(workload), round: { _ in try await round(session) })
         }
     }
 

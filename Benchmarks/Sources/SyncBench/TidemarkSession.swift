@@ -183,6 +183,27 @@ final class TidemarkSession {
         return merged
     }
 
+    /// A replica that was apart since the dataset was made, and has written each of its records
+    /// itself, meets the hub: all are in conflict, and half of them are newer there.
+    func mergeHalfNewer() async throws -> Measurement {
+        try await hub?.stop()
+        hub = nil
+        let hub = try runningHub()
+        let store = try freshReplica()
+        let n = workingSet.recordCount
+        try workingSet.write(
+            workingSet.shuffled(0..<n), generation: 1, to: store.dataset(WorkingSet.datasetName))
+        try hub.give(.rewrite(lower: n / 2, upper: n, generation: 2))
+        _ = try hub.answer()
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.conflicts == n && result.pushed == n,
+            "\(result.conflicts) conflicts and \(result.pushed) sent instead of \(n)")
+        try checkEqual(store, hub)
+        // As in `merge`, the records of both sides.
+        return measurement.of(2 * n)
+    }
+
     // MARK: - Parts
 
     private func exchange(
