@@ -60,6 +60,11 @@ final class DatasetState: @unchecked Sendable {
         return visibleID
     }
 
+    /// Whether it has had one id for all readers of that sequence and later ones.
+    func hasKeptID(since sequence: UInt64) -> Bool {
+        formerIDs.last.map { $0.lastSequence < sequence } ?? true
+    }
+
     /// Whether nothing at all is known of the dataset.
     var isBlank: Bool {
         recordsID == 0 && syncCount == 0 && lifecycle == .unborn && vector.isEmpty
@@ -83,6 +88,28 @@ final class DatasetState: @unchecked Sendable {
         }
         if recordsID != newID { isNumberNew = newID != 0 }
         recordsID = newID
+        origin = nil
+        if visibleID != newVisibleID {
+            if lastSequence > 0 { formerIDs.append((visibleID, lastSequence)) }
+            currentID.store(newVisibleID, ordering: .releasing)
+        }
+    }
+
+    /// Becomes what it takes over. Before that it never had an entry, so nothing goes.
+    ///
+    /// - Parameter lastSequence: as in ``place(records:isVisible:lastSequence:time:)``.
+    func adopt(_ adopted: AdoptedState, lastSequence: UInt64) {
+        let newVisibleID = adopted.isVisible ? adopted.records : 0
+        if recordsID != adopted.records { isNumberNew = true }
+        recordsID = adopted.records
+        lifecycle = adopted.lifecycle
+        vector = adopted.vector
+        outstanding = adopted.outstanding
+        syncCount = adopted.syncCount
+        expiredThrough = adopted.expiredThrough
+        wipedTime = adopted.wipedTime
+        expiresFrom = .max
+        if adopted.expiresFrom < .max { noteExpiry(of: .put, adopted.expiresFrom) }
         origin = nil
         if visibleID != newVisibleID {
             if lastSequence > 0 { formerIDs.append((visibleID, lastSequence)) }

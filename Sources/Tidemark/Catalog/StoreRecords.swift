@@ -1,8 +1,9 @@
 /// The store's own records: dataset number 0 of the sealed segments, as of the end of the newest
 /// sealed log. A dataset's name leads to its state, and the number of its records to its name.
 ///
-/// A number belongs to one name for ever, since numbers are never given out twice. So a record of
-/// a number is never wrong, only needless: once the sealed state of its name has another number.
+/// A number that any entry had belongs to one name for ever, since it is never given out again. So
+/// the newest record of a number is never wrong, only needless: once the sealed state of its name
+/// has another number.
 struct StoreRecords {
     private let view: ReadView
     private let path: String

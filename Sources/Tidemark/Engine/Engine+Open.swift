@@ -184,7 +184,7 @@ extension Engine {
         if isWriter, case .success = result {
             result = Result { () throws(StoreError) in try releaseSpace() }
         }
-        monitor.withLock { lock = nil }
+        monitor.withLock { (lock, restingAdoption) = (nil, nil) }
         if case .failure(let error) = result { events.end(.closed(error)) }
         events.end(.closed(nil))
         try result.get()

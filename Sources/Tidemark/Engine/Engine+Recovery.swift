@@ -184,6 +184,8 @@ extension Engine {
                 touch(state)
             case .renamed(let id):
                 takeReplicaID(id)
+            case .adopted(let name, let adopted):
+                try replay(adopted, name)
             case .disowned(let name, let id, let isSettled):
                 // The entries before it count for what was seen until here.
                 memo.end()
@@ -212,6 +214,20 @@ extension Engine {
         state.lifecycle = lifecycle
         catalog.renumber(state, from: formerID)
         if !Limits.systemDatasetNumbers.contains(id) { nextDataset = max(nextDataset, id &+ 1) }
+        touch(state)
+    }
+
+    private func replay(_ adopted: AdoptedState, _ name: String) throws(StoreError) {
+        let state = try state(named: name)
+        let formerID = state.recordsID
+        clock.see(adopted.lifecycle.time)
+        clock.see(HybridTime(rawValue: adopted.timeMax))
+        state.adopt(adopted, lastSequence: 0)
+        catalog.renumber(state, from: formerID)
+        if adopted.expiresFrom < .max { noteExpiry(of: .put, adopted.expiresFrom, in: state) }
+        if !Limits.systemDatasetNumbers.contains(adopted.records) {
+            nextDataset = max(nextDataset, adopted.records &+ 1)
+        }
         touch(state)
     }
 

@@ -42,7 +42,7 @@ extension Engine {
         let now = try moment()
         for dataset in reads.datasets {
             let found = try monitor.withLock { () throws(StoreError) -> Tails in
-                try checkIsThere(dataset)
+                try checkIsThere(dataset, since: reads.checkedThrough)
                 return tails(of: dataset, reads, now)
             }
             try validateWhole(dataset, reads, at: now, found)
@@ -59,7 +59,7 @@ extension Engine {
         let now = Moment(view: currentView, sequenceMax: sequence)
         let isInMemtables = isInMemtables(since: reads.checkedThrough, of: now.view)
         for dataset in reads.datasets {
-            try checkIsThere(dataset)
+            try checkIsThere(dataset, since: reads.checkedThrough)
             if isInMemtables {
                 guard !hasChanged(dataset, since: reads.checkedThrough, in: now.view) else {
                     throw .transactionConflict(dataset.state.name)
@@ -70,9 +70,13 @@ extension Engine {
         }
     }
 
-    /// A dataset that was deleted has another id when it is made again.
-    private func checkIsThere(_ dataset: DatasetReads) throws(StoreError) {
-        guard dataset.state.visibleID == dataset.id else {
+    /// A dataset that was deleted has another id when it is made again. One that took over the
+    /// records of a replica may have had the id before, and another in between.
+    private func checkIsThere(
+        _ dataset: DatasetReads, since sequence: UInt64
+    ) throws(StoreError) {
+        guard dataset.state.visibleID == dataset.id, dataset.state.hasKeptID(since: sequence)
+        else {
             throw .transactionConflict(dataset.state.name)
         }
     }

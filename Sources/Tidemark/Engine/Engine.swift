@@ -46,6 +46,12 @@ final class Engine: @unchecked Sendable {
     var sequence: UInt64 = 0
     var nextNumber: UInt64
     var nextDataset: DatasetID
+    /// Numbers of datasets below the next one that no entry ever had: passed over when records of
+    /// another replica were taken over with their number, or given up for such. Those of the time
+    /// before opening are not known.
+    var unusedNumbers: [ClosedRange<DatasetID>] = []
+    /// A taking over that was cut off and may go on.
+    var restingAdoption: SegmentAdoption?
     var active: Memtable?
     var sealQueue: [SealJob] = []
     var preparedLog: LogSegment?

@@ -9,6 +9,9 @@ public struct LogOperation: Hashable, Sendable {
         case datasetCreated
         /// A dataset was deleted.
         case datasetDeleted
+        /// A dataset took over the records that another replica had sealed, as they lay there, or
+        /// made ready for it.
+        case datasetAdopted
         /// How far the exchange with a peer has come was noted.
         case peerCheckpoint
         /// What a peer had seen was joined into what the dataset has seen.

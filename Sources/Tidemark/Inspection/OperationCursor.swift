@@ -135,6 +135,11 @@ public final class OperationCursor {
             return LogOperation(
                 kind: .replicaRenamed, segment: file, offset: offset, dataset: "",
                 detail: "now \(id)")
+        case .adopted(let name, let adopted):
+            return LogOperation(
+                kind: .datasetAdopted, segment: file, offset: offset, dataset: name,
+                syncCount: SyncCount(rawValue: adopted.syncCount),
+                detail: "seen \(adopted.vector)")
         case .disowned(let name, let id, let isSettled):
             return LogOperation(
                 kind: .replicaDisowned, segment: file, offset: offset, dataset: name,

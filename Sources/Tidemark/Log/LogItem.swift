@@ -9,6 +9,7 @@
 ///     9   checkpoint: counted name, peer id, varint pulled, varint pushed, vector
 ///     10  seen:       counted name, vector
 ///     11  renamed:    16 bytes: the store's new ReplicaID
+///     12  adopted:    counted name, see ``AdoptedState``
 ///     13  disowned:   counted name, 16 bytes id of a replica, byte 1 if all of it was compared
 ///     16  entry:      see ``EntryLayout``
 @safe
@@ -21,6 +22,7 @@ enum LogItem {
     case checkpoint(name: String, peer: ReplicaID, PeerCheckpoint)
     case seen(name: String, VersionVector)
     case renamed(ReplicaID)
+    case adopted(name: String, AdoptedState)
     case disowned(name: String, ReplicaID, isSettled: Bool)
     case entry(Entry, at: UnsafeRawPointer)
 
@@ -33,6 +35,7 @@ enum LogItem {
         case checkpoint = 9
         case seen = 10
         case renamed = 11
+        case adopted = 12
         case disowned = 13
         case entry = 16
     }
@@ -100,6 +103,13 @@ struct LogItemReader {
             return .seen(name: name, try reader.vector())
         case .renamed:
             return .renamed(try reader.replicaID())
+        case .adopted:
+            let name = try reader.datasetName()
+            let adopted = try AdoptedState(from: &reader)
+            guard DatasetName.fits(name, number: adopted.records) else {
+                throw Malformed("a dataset takes over records with a number of another sort")
+            }
+            return .adopted(name: name, adopted)
         case .disowned:
             let name = try reader.datasetName()
             return .disowned(

@@ -11,6 +11,7 @@ final class SalvagedLog {
         case checkpoint(name: String, peer: ReplicaID, PeerCheckpoint)
         case seen(name: String, VersionVector)
         case renamed(ReplicaID)
+        case adopted(name: String, AdoptedState)
         case disowned(name: String, ReplicaID, isSettled: Bool)
     }
 
@@ -150,6 +151,8 @@ final class SalvagedLog {
             events.append(.seen(name: name, vector))
         case .renamed(let id):
             events.append(.renamed(id))
+        case .adopted(let name, let adopted):
+            events.append(.adopted(name: name, adopted))
         case .disowned(let name, let id, let isSettled):
             events.append(.disowned(name: name, id, isSettled: isSettled))
         }

@@ -88,6 +88,10 @@ struct SalvagedStates {
                     state(name, in: log)?.see(vector)
                 case .renamed(let id):
                     renamed.append(id)
+                case .adopted(let name, let adopted):
+                    named.insert(adopted.records)
+                    timeMax = max(timeMax, adopted.lifecycle.time.rawValue)
+                    state(name, in: log)?.adopt(adopted, lastSequence: 0)
                 case .disowned(let name, let id, let isSettled):
                     // A repaired store writes under a new id and claims nothing of its old ones
                     // but what lies here; what others wrote under them comes with an exchange.

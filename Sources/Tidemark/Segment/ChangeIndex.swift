@@ -89,7 +89,11 @@ struct ChangeIndexBuilder {
     }
 
     private mutating func append(_ change: Change) {
-        if linesInBlock == ChangeIndex.changesPerBlock { endBlock() }
+        // No two changes of a dataset have one count, but what came as it lay from a replica that
+        // was not to be trusted may: then a block begins, since a line cannot say so.
+        let isRepeated =
+            change.dataset == previous.dataset && change.syncCount == previous.syncCount
+        if linesInBlock == ChangeIndex.changesPerBlock || isRepeated { endBlock() }
         if linesInBlock == 0 || change.dataset != previous.dataset {
             writer.append(byte: 0)
             writer.append(varint: UInt64(change.dataset))

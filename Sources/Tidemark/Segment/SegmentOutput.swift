@@ -94,6 +94,26 @@ final class SegmentOutput {
             offset: start, storedCount: UInt32(storedCount), rawCount: UInt32(raw.count))
     }
 
+    /// Appends the stored bytes of a data block of another file, as they are, under a header of
+    /// this one.
+    func appendStored(
+        _ stored: UnsafeRawBufferPointer, rawCount: Int
+    ) throws(StoreError) -> BlockHandle {
+        let start = offset
+        let header = BlockHeader(
+            storedCount: stored.count, mark: UInt32(rawCount), segment: segment, kind: .data)
+        let headerStart = unsafe buffer.count
+        unsafe buffer.append(contentsOf: repeatElement(0, count: BlockHeader.byteCount))
+        unsafe buffer.append(contentsOf: stored)
+        unsafe buffer.withUnsafeMutableBytes {
+            unsafe header.seal(at: $0.baseAddress! + headerStart)
+        }
+        try align(to: 8)
+        if unsafe buffer.count >= Self.bufferBytes { try flush() }
+        return BlockHandle(
+            offset: start, storedCount: UInt32(stored.count), rawCount: UInt32(rawCount))
+    }
+
     private func flush() throws(StoreError) {
         let offset = written
         unsafe try buffer.withBytes { (view) throws(StoreError) in

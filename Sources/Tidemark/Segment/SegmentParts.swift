@@ -138,7 +138,7 @@ final class SegmentParts: @unchecked Sendable {
     /// Where a data block is stored, from its header, which is checked against the directory. The
     /// checksum is not looked at.
     @inline(__always)
-    private func stored(_ block: Int) throws(StoreError) -> (base: UnsafeRawPointer, BlockHandle) {
+    func stored(_ block: Int) throws(StoreError) -> (base: UnsafeRawPointer, BlockHandle) {
         let offset = directory.offset(of: block)
         let end = directory.offset(of: block + 1)
         let base = unsafe map.baseAddress! + Int(offset)
@@ -157,7 +157,7 @@ final class SegmentParts: @unchecked Sendable {
         return unsafe try stored(block).1
     }
 
-    private func populate(_ block: Int) throws(StoreError) {
+    func populate(_ block: Int) throws(StoreError) {
         let offset = directory.offset(of: block)
         try telling { () throws(StoreError) in
             try file.populate(
@@ -165,7 +165,7 @@ final class SegmentParts: @unchecked Sendable {
         }
     }
 
-    private func checkChecksum(
+    func checkChecksum(
         _ base: UnsafeRawPointer, _ handle: BlockHandle
     ) throws(StoreError) {
         let start = unsafe base - BlockHeader.byteCount

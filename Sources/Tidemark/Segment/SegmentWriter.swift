@@ -10,28 +10,33 @@ final class SegmentWriter {
     static let bytesEachEntry = 28
 
     let number: UInt64
-    private let output: SegmentOutput
+    let output: SegmentOutput
     private let entriesMax: UInt64
     private let values: SegmentValueWriter
     // One thread writes a segment: to check at each entry that nobody else does would take as long
     // as the work.
-    @exclusivity(unchecked) private var footer: SegmentFooter
-    @exclusivity(unchecked) private var tables = VersionTables.Content()
+    @exclusivity(unchecked) var footer: SegmentFooter
+    @exclusivity(unchecked) private(set) var tables: VersionTables.Content
     @exclusivity(unchecked) private var block = DataBlockBuilder()
-    @exclusivity(unchecked) private var directory = SegmentDirectoryBuilder()
+    @exclusivity(unchecked) var directory = SegmentDirectoryBuilder()
     /// The hash of each key and the place of its newest entry.
-    @exclusivity(unchecked) private var hashes: PageArray<UInt64>
-    @exclusivity(unchecked) private var places: PageArray<UInt32>
-    @exclusivity(unchecked) private var changes: ChangeIndexBuilder
-    @exclusivity(unchecked) private var datasets = SegmentDatasets()
+    @exclusivity(unchecked) var hashes: PageArray<UInt64>
+    @exclusivity(unchecked) var places: PageArray<UInt32>
+    @exclusivity(unchecked) var changes: ChangeIndexBuilder
+    @exclusivity(unchecked) var datasets = SegmentDatasets()
+    /// Of a segment that is made of blocks of another store, as ``adopt(_:of:)`` takes them.
+    @exclusivity(unchecked) var adopted: AdoptedEntries?
     private var losses = SegmentLosses()
     @exclusivity(unchecked) private var translation = OriginTranslation()
 
+    /// - Parameter tables: origins that have their numbers already.
     init(
         number: UInt64, path: String, tag: UInt64, options: StoreOptions,
-        storage: any Storage, movingValuesOf sparse: Set<UInt64> = []
+        storage: any Storage, movingValuesOf sparse: Set<UInt64> = [],
+        tables: VersionTables.Content = VersionTables.Content()
     ) throws(StoreError) {
         self.number = number
+        unsafe self.tables = tables
         values = SegmentValueWriter(
             number: number, segmentPath: path, tag: tag, options: options, storage: storage,
             moving: sparse)
@@ -178,9 +183,8 @@ final class SegmentWriter {
         unsafe (hashes, places) = (PageArray(capacity: 0), PageArray(capacity: 0))
         let changeRows = try writeChanges()
         try writeHashIndex(buckets)
-        let last = unsafe block.lastPosition
         unsafe footer.directory = try output.appendBlock(
-            directory.finish(last: last, dataEnd: footer.dataEnd), .directory)
+            finishedDirectory(), .directory)
         unsafe footer.changeDirectory = try output.appendBlock(changeRows, .changeDirectory)
         unsafe footer.tables = try output.appendBlock(
             VersionTables(tables).encoded(), .tables, mayCompress: true)
@@ -191,6 +195,15 @@ final class SegmentWriter {
         unsafe footer.valueFiles = try output.appendBlock(
             valueRows.encoded(), .valueFiles, mayCompress: true)
         return unsafe try output.finish(footer.bytes)
+    }
+
+    private func finishedDirectory() -> [UInt8] {
+        guard let adopted = unsafe adopted else {
+            return unsafe directory.finish(last: block.lastPosition, dataEnd: footer.dataEnd)
+        }
+        return adopted.withLastPosition { last in
+            unsafe directory.finish(last: last, dataEnd: footer.dataEnd)
+        }
     }
 
     private func writeChanges() throws(StoreError) -> [UInt8] {

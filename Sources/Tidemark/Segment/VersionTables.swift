@@ -194,6 +194,10 @@ extension VersionTables {
     convenience init(
         decoding bytes: ByteView, values: SegmentValues? = nil
     ) throws(Malformed) {
+        self.init(try Self.content(decoding: bytes), values: values)
+    }
+
+    static func content(decoding bytes: ByteView) throws(Malformed) -> Content {
         var reader = ByteReader(bytes)
         var content = Content()
         for _ in 0..<(try reader.count(eachAtLeast: 16)) {
@@ -203,7 +207,7 @@ extension VersionTables {
             }
         }
         for _ in 0..<(try reader.count()) {
-            let vector = try Self.vector(from: &reader, replicas: content.replicas)
+            let vector = try vector(from: &reader, replicas: content.replicas)
             guard content.number(of: vector).isNew else {
                 throw Malformed("a version vector stands twice in the tables")
             }
@@ -223,7 +227,7 @@ extension VersionTables {
             }
         }
         guard reader.isAtEnd else { throw Malformed("the tables are followed by more bytes") }
-        self.init(content, values: values)
+        return content
     }
 
     /// A vector in terms of numbered replicas: count, then (number, counter) each.

@@ -155,6 +155,7 @@ extension LogOperation {
         case .delete: "delete"
         case .datasetCreated: "create"
         case .datasetDeleted: "drop"
+        case .datasetAdopted: "adopt"
         case .peerCheckpoint: "peer"
         case .vectorJoined: "join"
         case .replicaRenamed: "rename"

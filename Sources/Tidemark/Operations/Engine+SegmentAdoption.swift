@@ -1,0 +1,201 @@
+// How segments that were made of another replica's blocks become part of the store.
+//
+// Order, and what a crash leaves behind:
+// 1. The segments are whole and durable, under names that no manifest has: opening removes them.
+// 2. If the dataset has the very number that the entries have, it gets another one, durably: so
+//    that nobody who opens the store after the next step has the records without their state.
+// 3. The manifest names them as the oldest runs. Nobody knows their number yet, which is not given
+//    out any more: they are entries of no dataset, and merges drop them.
+// 4. One block of the log gives the dataset its number and state. With it the records are there.
+//
+// All of this is done in compaction's turn: a merge between steps 3 and 4 would drop the entries.
+// The entries have no place in the sequence of commits; a reader of an earlier moment has another
+// number of the dataset, and an older view.
+
+extension Engine {
+    /// The numbers after it are for datasets of the store's own.
+    private static let numberMax = Limits.systemDatasetNumbers.lowerBound - 1
+    /// Numbers that may be passed over at once, of 2^31.
+    private static let numbersPassedMax: DatasetID = 1 << 24
+    /// Stretches of unused numbers that are remembered.
+    private static let stretchesMax = 1_024
+
+    /// Under `monitor`.
+    func canAdopt(_ offer: SegmentOffer, into state: DatasetState) -> Bool {
+        // Versions of our own that we do not know would be a sign that this store went back in
+        // time, and what the deletion of the dataset wiped must not come back.
+        state.isVisible && state.neverHadRecords
+            && offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
+            && ownIDs.allSatisfy {
+                offer.knowledge.vector[$0] == 0 && offer.outstanding[$0] == 0
+            }
+            && isFree(offer.dataset, for: state)
+    }
+
+    /// Whether no entry of any dataset ever had the number.
+    private func isFree(_ number: DatasetID, for state: DatasetState) -> Bool {
+        guard number > 0, number <= Self.numberMax, nextDataset <= Self.numberMax else {
+            return false
+        }
+        if number == state.recordsID { return true }
+        if number >= nextDataset { return number - nextDataset <= Self.numbersPassedMax }
+        return unusedNumbers.contains { $0.contains(number) }
+    }
+
+    /// Takes a number that is free. Under `monitor`.
+    private func takeNumber(_ number: DatasetID) {
+        if number >= nextDataset {
+            if number > nextDataset { noteUnused(nextDataset...number - 1) }
+            nextDataset = number + 1
+        } else if let index = unusedNumbers.firstIndex(where: { $0.contains(number) }) {
+            let stretch = unusedNumbers.remove(at: index)
+            if stretch.lowerBound < number { noteUnused(stretch.lowerBound...number - 1) }
+            if stretch.upperBound > number { noteUnused(number + 1...stretch.upperBound) }
+        }
+    }
+
+    private func noteUnused(_ numbers: ClosedRange<DatasetID>) {
+        if unusedNumbers.count < Self.stretchesMax { unusedNumbers.append(numbers) }
+    }
+
+    /// Makes segments part of the store. False if the dataset has got records meanwhile; then the
+    /// files are still there and belong to nothing.
+    ///
+    /// - Parameter numbers: of the segments, run by run, the newest run first.
+    func install(
+        _ numbers: [[UInt64]], as adopted: AdoptedState, in state: DatasetState,
+        offer: SegmentOffer, from peer: ReplicaID
+    ) throws(StoreError) -> Bool {
+        try takeCompaction()
+        defer { endCompaction() }
+        return try stoppingOnFailure { () throws(StoreError) in
+            try storage.syncDirectory(path)
+            var runs: [SegmentRun] = []
+            for run in numbers {
+                var segments: [SealedSegment] = []
+                for number in run {
+                    segments.append(
+                        try SealedSegment(
+                            number: number, path: filePath(FileName.sealed(number)),
+                            tag: manifest.tag, storage: storage, cache: cache,
+                            valueFiles: valueFiles))
+                }
+                runs.append(SegmentRun(segments))
+            }
+            guard try makeNumberFree(for: offer, state) else { return false }
+            try updateManifest { manifest in
+                manifest.segments += runs.flatMap(\.manifestEntries)
+                manifest.nextDataset = max(manifest.nextDataset, adopted.records + 1)
+                manifest.expiresFrom = min(manifest.expiresFrom, adopted.expiresFrom)
+            }
+            guard try show(runs, as: adopted, in: state, offer, from: peer) else {
+                let removed = Set(numbers.joined())
+                try updateManifest { manifest in
+                    manifest.segments.removeAll { removed.contains($0.number) }
+                }
+                return false
+            }
+            return true
+        }
+    }
+
+    /// Takes the right to compact, and nothing more.
+    private func takeCompaction() throws(StoreError) {
+        try monitor.withLock { () throws(StoreError) in
+            try checkWritable()
+            while isCompacting {
+                awaitBackground()
+                try checkWritable()
+            }
+            isCompacting = true
+        }
+    }
+
+    /// Sees to it that no dataset has the number, and that none gets it. False if that cannot be.
+    private func makeNumberFree(
+        for offer: SegmentOffer, _ state: DatasetState
+    ) throws(StoreError) -> Bool {
+        var position: LogPosition?
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            let memtable = try room { lifecycleBytesMax(state) + 256 }
+            guard canAdopt(offer, into: state) else { return false }
+            if state.recordsID == offer.dataset {
+                let empty = AdoptedState(
+                    records: try takeDatasetID(), isVisible: true, lifecycle: state.lifecycle)
+                var block = LogBlockWriter(memtable.log)
+                adopt(empty, in: state, &block)
+                publish(block, in: memtable)
+                position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            } else {
+                takeNumber(offer.dataset)
+            }
+        }
+        if let position { try makeDurable(position, .disk) }
+        return true
+    }
+
+    /// Shows the runs and what is known of their dataset. False if it has records by now.
+    private func show(
+        _ runs: [SegmentRun], as adopted: AdoptedState, in state: DatasetState,
+        _ offer: SegmentOffer, from peer: ReplicaID
+    ) throws(StoreError) -> Bool {
+        let position: LogPosition
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            let memtable = try room {
+                adopted.byteCountMax + lifecycleBytesMax(state) + 512
+                    + 32 * (adopted.vector.count + (state.peers[peer]?.vector.count ?? 0))
+            }
+            guard state.isVisible, state.neverHadRecords,
+                offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
+            else { return false }
+            views.replace { view in
+                ReadView(memtables: view.memtables, runs: view.runs + runs)
+            }
+            var block = LogBlockWriter(memtable.log)
+            let number = state.recordsID
+            var whole = adopted
+            whole.lifecycle = state.lifecycle.joined(with: adopted.lifecycle)
+            adopt(whole, in: state, &block)
+            // No entry ever had it, so that it may do for another dataset.
+            noteUnused(number...number)
+            // All of ours is the peer's, too.
+            let through = SyncCount(rawValue: adopted.syncCount)
+            var checkpoint = state.peers[peer] ?? PeerCheckpoint()
+            checkpoint.pulledThrough = through
+            checkpoint.pushedThrough = through
+            checkpoint.vector.formUnion(adopted.vector)
+            note(checkpoint, of: peer, in: state, &block)
+            publish(block, in: memtable)
+            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            isCompactionWanted = true
+        }
+        waiters.wakeAll(for: state.name)
+        try makeDurable(position, .disk)
+        return true
+    }
+
+    /// Puts a state that is taken over into the log and into effect. Under `monitor`.
+    private func adopt(
+        _ adopted: AdoptedState, in state: DatasetState, _ block: inout LogBlockWriter
+    ) {
+        var item = ByteWriter()
+        item.append(byte: LogItem.Code.adopted.rawValue)
+        item.append(counted: state.name)
+        adopted.write(to: &item)
+        block.append(bytes: item.bytes)
+        let formerID = state.recordsID
+        clock.see(adopted.lifecycle.time)
+        clock.see(HybridTime(rawValue: adopted.timeMax))
+        // The commit's own entries come after this one in the sequence.
+        state.adopt(adopted, lastSequence: sequence)
+        catalog.renumber(state, from: formerID)
+        catalog.keepForSnapshots(state)
+        sequence += 1
+        if adopted.expiresFrom < .max { noteExpiry(of: .put, adopted.expiresFrom, in: state) }
+        touch(state)
+    }
+}

@@ -1,0 +1,117 @@
+// The giving side of what replicas send to one that has nothing: which blocks of sealed segments
+// are a dataset's. Whoever asks for them later asks by the number of their segment, and compaction
+// goes on meanwhile: what it has removed by then is not to be had any more.
+
+extension Engine {
+    /// So many changes in the log are given out record by record sooner than sealed for that.
+    private static let unsealedCountMax: UInt64 = 8_192
+
+    /// Tables longer than that are not sent. Vectors that were written out once are whole in
+    /// memory, about twelve times as long.
+    private static let tablesBytesMax = 1 << 20
+
+    /// Seals what is in the log if much of the dataset is there only, or that it has its number.
+    func sealForOffer(of state: DatasetState) throws(StoreError) {
+        guard !options.isReadOnly else { return }
+        let sealed = try records.state(named: state.name)
+        let (id, syncCount) = (sealed?.recordsID ?? 0, sealed?.syncCount ?? 0)
+        try sealLog {
+            failure == nil
+                && (state.recordsID != id || state.syncCount &- syncCount > Self.unsealedCountMax)
+        }
+    }
+
+    /// Ends the active log and waits until it is sealed, if that is wanted.
+    ///
+    /// - Parameter isWanted: asked under `monitor`.
+    func sealLog(if isWanted: () -> Bool) throws(StoreError) {
+        monitor.lock()
+        defer { monitor.unlock() }
+        try checkOpen()
+        guard isWanted() else { return }
+        while isPreparing || sealQueue.count >= Self.sealQueueMax {
+            awaitBackground()
+            try checkWritable()
+        }
+        if let active, !active.isEmpty || catalog.hasTouched {
+            do throws(StoreError) {
+                try rotate(payloadBytes: 0)
+            } catch {
+                stopWriting(error)
+                throw error
+            }
+        }
+        let last = sealQueue.last?.memtable.log.number ?? 0
+        while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
+            awaitBackground()
+            try checkWritable()
+        }
+    }
+
+    func segmentOffer(
+        of state: DatasetState, bytesMin: UInt64
+    ) throws(StoreError) -> SegmentOffer? {
+        let (view, id, lifecycle) = try monitor.withLock { () throws(StoreError) in
+            try checkOpen()
+            return (currentView, state.isVisible ? state.recordsID : 0, state.lifecycle)
+        }
+        // What the records of the store say is of the same moment as the runs beside them.
+        guard id != 0,
+            let sealed = try StoreRecords(view, of: path).state(named: state.name),
+            sealed.recordsID == id, sealed.isVisible, sealed.lifecycle.wiped == lifecycle.wiped
+        else { return nil }
+        var loss = HistoryLoss()
+        var runs: [[SegmentOffer.Segment]] = []
+        let buffer = BlockBuffer()
+        for run in view.runs {
+            var segments: [SegmentOffer.Segment] = []
+            for segment in run.segments {
+                let parts = try segment.parts()
+                loss.formUnion(try parts.losses()[id])
+                guard let row = try parts.datasets().rows.first(where: { $0.dataset == id })
+                else { continue }
+                guard segment.values.files.isEmpty,
+                    let part = try part(of: id, row, in: segment, parts, buffer)
+                else { return nil }
+                segments.append(part)
+            }
+            if !segments.isEmpty { runs.append(segments) }
+        }
+        let offer = SegmentOffer(
+            dataset: id, knowledge: sealed.knowledge, outstanding: sealed.outstanding,
+            expiredThrough: sealed.expiredThrough, wipedTime: sealed.wipedTime,
+            collectedThrough: loss.collectedThrough, wholeFrom: loss.wholeFrom,
+            wholeFromTime: loss.wholeFromTime, runs: runs)
+        return !runs.isEmpty && offer.byteCount >= bytesMin ? offer : nil
+    }
+
+    /// nil if it cannot be given out.
+    private func part(
+        of dataset: DatasetID, _ row: SegmentDatasets.Row, in segment: SealedSegment,
+        _ parts: SegmentParts, _ buffer: BlockBuffer
+    ) throws(StoreError) -> SegmentOffer.Segment? {
+        let range = try parts.blocks(of: dataset, buffer)
+        guard !range.blocks.isEmpty else {
+            throw parts.damaged(
+                "the table of datasets names one that has no blocks",
+                at: segment.footer.datasets.offset)
+        }
+        // Of other datasets' replicas and authors nobody is told who has no part in them.
+        let isAlone = try parts.datasets().rows.allSatisfy { row in
+            row.dataset == 0 || row.dataset == dataset
+        }
+        let tables: [UInt8]
+        if isAlone {
+            tables = parts.tables.encoded()
+        } else {
+            let isNamed = try parts.origins(of: dataset, in: range, buffer)
+            tables = parts.tables.encoded(keeping: isNamed)
+        }
+        guard tables.count <= Self.tablesBytesMax else { return nil }
+        let start = parts.directory.offset(of: range.blocks.lowerBound)
+        let end = parts.directory.offset(of: range.blocks.upperBound)
+        return SegmentOffer.Segment(
+            number: segment.number, identity: segment.identity, entryCount: row.entryCount,
+            blockCount: range.blocks.count, byteCount: end - start, tables: tables)
+    }
+}

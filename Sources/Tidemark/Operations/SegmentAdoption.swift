@@ -1,0 +1,307 @@
+/// The taking side of what replicas send to one that has nothing: makes segments of an offer's
+/// blocks, one after the other, and at last a part of the store of all of them at once.
+///
+/// Until ``install(from:)`` nothing of it can be seen: the segments are files that no manifest
+/// names, which opening and closing remove. Cut off, it may rest in the store and go on where it
+/// was, as long as the store is open and the peer still offers the same segments.
+///
+/// Memory: what a ``SegmentWriter`` takes for one segment, and the blocks at hand.
+///
+/// Thread rule: one task at a time. While it rests the store's writer lock guards the reference.
+package final class SegmentAdoption: @unchecked Sendable {
+    // Unchecked: see the thread rule.
+
+    /// A segment whose file is whole and durable.
+    struct Finished {
+        let number: UInt64
+        let entries: AdoptedEntries
+    }
+
+    private struct Current {
+        let part: SegmentOffer.Segment
+        let writer: SegmentWriter
+        let bounds: AdoptionBounds
+        /// The next block that is due.
+        var next = 0
+    }
+
+    /// A peer's times may be ahead of ours by so much; what is further ahead must not get in
+    /// without being looked at record by record.
+    private static let aheadMilliseconds: UInt64 = 3_600_000
+
+    let engine: Engine
+    let state: DatasetState
+    package private(set) var offer: SegmentOffer
+    private var finished: [SegmentOffer.Segment: Finished] = [:]
+    private var current: Current?
+    private let buffer = BlockBuffer()
+
+    fileprivate init(_ offer: SegmentOffer, of state: DatasetState, in engine: Engine) {
+        self.offer = offer
+        self.state = state
+        self.engine = engine
+    }
+
+    /// What is still to come, in the order in which ``add(_:of:)`` wants it: parts and the block
+    /// of each to begin with.
+    package var missing: [(part: SegmentOffer.Segment, first: Int)] {
+        var parts: [(part: SegmentOffer.Segment, first: Int)] = []
+        if let current { parts.append((current.part, current.next)) }
+        for part in offer.runs.joined() where finished[part] == nil && part != current?.part {
+            parts.append((part, 0))
+        }
+        return parts
+    }
+
+    /// Goes on with what another offer has in common with the one before.
+    fileprivate func goOn(with next: SegmentOffer) {
+        let isSame = next.dataset == offer.dataset
+        let offered = Set(next.runs.joined())
+        if let current, !isSame || !offered.contains(current.part) {
+            remove(current.writer.number)
+            self.current = nil
+        }
+        for (part, made) in finished where !isSame || !offered.contains(part) {
+            remove(made.number)
+            finished[part] = nil
+        }
+        offer = next
+    }
+
+    // MARK: - Blocks
+
+    /// Takes blocks that follow on those before. Returns how many entries came with them.
+    ///
+    /// - Throws: `invalidArgument` if they are not what was offered; then nothing is left but to
+    ///   ``abandon()``. What writing throws.
+    package func add(
+        _ blocks: StoredBlocks, of part: SegmentOffer.Segment
+    ) throws(StoreError) -> Int {
+        if current == nil { try begin(part) }
+        guard var current, current.part == part, blocks.next > current.next,
+            blocks.next <= part.blockCount
+        else { throw .refusedBlock("blocks came that were not asked for") }
+        let countBefore = current.writer.entryCount
+        try blocks.bytes.withBytes { (view) throws(StoreError) in
+            try add(view, to: current)
+        }
+        current.next = blocks.next
+        let count = current.writer.entryCount - countBefore
+        if current.next == part.blockCount { try finish(current) } else { self.current = current }
+        return count
+    }
+
+    private func begin(_ part: SegmentOffer.Segment) throws(StoreError) {
+        var content = VersionTables.Content()
+        try part.tables.withBytes { (view) throws(StoreError) in
+            do throws(Malformed) {
+                content = try VersionTables.content(decoding: view)
+            } catch {
+                throw .refusedBlock(error.what)
+            }
+        }
+        let (number, tag) = engine.monitor.withLock { (engine.takeNumber(), engine.manifest.tag) }
+        let writer = try SegmentWriter(
+            number: number, path: engine.filePath(FileName.sealed(number)),
+            tag: tag, options: engine.options, storage: engine.storage, adopting: offer.dataset,
+            with: content)
+        let now = engine.storage.wallClockMilliseconds()
+        let bounds = AdoptionBounds(
+            dataset: offer.dataset, segment: UInt32(truncatingIfNeeded: part.number),
+            syncCountMax: offer.knowledge.syncCount.rawValue,
+            timeMax: (now + Self.aheadMilliseconds) << 16)
+        current = Current(part: part, writer: writer, bounds: bounds)
+    }
+
+    private func add(_ bytes: ByteView, to current: Current) throws(StoreError) {
+        var offset = 0
+        repeat {
+            let rest = bytes.count - offset
+            guard rest > BlockHeader.byteCount else {
+                throw .refusedBlock("a block is cut short")
+            }
+            let header = unsafe BlockHeader(at: bytes.base + offset)
+            let count = BlockHeader.byteCount + Int(header.storedCount)
+            guard count <= rest else { throw .refusedBlock("a block is cut short") }
+            try current.writer.adopt(
+                unsafe ByteView(base: bytes.base + offset, count: count), within: current.bounds,
+                buffer)
+            // So that no more memory is taken for them than was agreed to.
+            guard current.writer.entryCount <= current.part.entryCount else {
+                throw .refusedBlock("there are more entries than were offered")
+            }
+            offset += count
+        } while offset < bytes.count
+    }
+
+    private func finish(_ current: Current) throws(StoreError) {
+        guard let entries = unsafe current.writer.adopted,
+            entries.entryCount == current.part.entryCount
+        else { throw .refusedBlock("there are fewer entries than were offered") }
+        // Whatever becomes of the single segments, the dataset's losses go with each.
+        var losses = SegmentLosses()
+        losses[offer.dataset] = offer.loss
+        current.writer.note(losses)
+        _ = try current.writer.finish()
+        finished[current.part] = Finished(number: current.writer.number, entries: entries)
+        self.current = nil
+    }
+
+    // MARK: - The end
+
+    /// Makes all of it part of the store, durably, with a checkpoint that says so of the peer.
+    /// Returns the number of records, or nil if it came to nothing: something was written to the
+    /// dataset meanwhile. Then nothing of it is left.
+    ///
+    /// - Throws: `invalidArgument` if the segments do not fit together; what writing throws.
+    package func install(from peer: ReplicaID) throws(StoreError) -> Int? {
+        guard missing.isEmpty else { throw .refusedBlock("a part of it has not come") }
+        var runs: [[Finished]] = []
+        for run in offer.runs { runs.append(run.compactMap { finished[$0] }) }
+        try checkOrder(of: runs)
+        let all = runs.joined().map(\.entries)
+        var adopted = AdoptedState(
+            records: offer.dataset, isVisible: true, lifecycle: offer.knowledge.lifecycle)
+        adopted.vector = offer.knowledge.vector
+        adopted.outstanding = offer.outstanding
+        adopted.syncCount = offer.knowledge.syncCount.rawValue
+        adopted.expiredThrough = offer.expiredThrough
+        adopted.wipedTime = offer.wipedTime
+        adopted.expiresFrom = all.reduce(.max) { min($0, $1.expiresFrom) }
+        adopted.timeMax = all.reduce(0) { max($0, $1.timeMax) }
+        // Should it fail now, the manifest may name the files or not: then they are not removed
+        // here, and opening knows which is true.
+        let files = finished
+        finished = [:]
+        let isInstalled = try engine.install(
+            runs.map { $0.map(\.number) }, as: adopted, in: state, offer: offer, from: peer)
+        guard isInstalled else {
+            finished = files
+            abandon()
+            return nil
+        }
+        return all.reduce(0) { $0 + $1.keyCount }
+    }
+
+    /// Of a run each segment must stand behind the one before it. And runs that have counts in
+    /// common might have the same entry twice, which no store has.
+    private func checkOrder(of runs: [[Finished]]) throws(StoreError) {
+        var countMin = UInt64.max
+        for run in runs {
+            for (segment, next) in zip(run, run.dropFirst()) {
+                guard segment.entries.precedes(next.entries) else {
+                    throw .refusedBlock("segments are out of order")
+                }
+            }
+            let counts = run.map(\.entries.syncCounts)
+            guard let lowest = counts.map(\.lowerBound).min(),
+                let highest = counts.map(\.upperBound).max(), highest < countMin
+            else { throw .refusedBlock("runs overlap in their counts") }
+            countMin = lowest
+        }
+    }
+
+    /// Leaves it to the next exchange to go on. Of several that rest the last one counts.
+    package func rest() {
+        let other = engine.monitor.withLock {
+            defer { engine.restingAdoption = engine.isClosed ? nil : self }
+            return engine.restingAdoption
+        }
+        if other !== self { other?.abandon() }
+    }
+
+    /// Removes what was made of it. What cannot be removed now is removed at the next opening.
+    package func abandon() {
+        if let current { remove(current.writer.number) }
+        for made in finished.values { remove(made.number) }
+        (current, finished) = (nil, [:])
+    }
+
+    private func remove(_ number: UInt64) {
+        try? engine.storage.remove(engine.filePath(FileName.sealed(number)))
+    }
+}
+
+extension Dataset {
+    /// Begins to take over what a peer offers, or goes on with it after an interruption. nil if
+    /// that cannot be: the dataset does not exist or has ever had a record, its number in the
+    /// offer has been given to another one, or the offer is not what it may be.
+    package func beginAdoption(of offer: SegmentOffer) throws(StoreError) -> SegmentAdoption? {
+        guard offer.isPlausible(entriesMax: engine.options.segmentEntriesMax) else { return nil }
+        let resting = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkWritable()
+            let resting = engine.restingAdoption
+            if resting?.state === state { engine.restingAdoption = nil }
+            return (
+                adoption: resting?.state === state ? resting : nil,
+                isPossible: engine.canAdopt(offer, into: state)
+            )
+        }
+        guard resting.isPossible else {
+            resting.adoption?.abandon()
+            return nil
+        }
+        guard let adoption = resting.adoption else {
+            return SegmentAdoption(offer, of: state, in: engine)
+        }
+        adoption.goOn(with: offer)
+        return adoption
+    }
+
+    /// Whether there is nothing of the dataset here and never was. If there is, what rests of a
+    /// taking over is of no use any more and goes.
+    package func canBeAdopted() throws(StoreError) -> Bool {
+        let (isPossible, resting) = try engine.monitor.withLock {
+            () throws(StoreError) -> (Bool, SegmentAdoption?) in
+            try engine.checkOpen()
+            guard !state.neverHadRecords, let resting = engine.restingAdoption,
+                resting.state === state
+            else { return (state.neverHadRecords, nil) }
+            engine.restingAdoption = nil
+            return (false, resting)
+        }
+        resting?.abandon()
+        return isPossible
+    }
+}
+
+extension SegmentOffer {
+    /// Segments of one offer: what the tables of as many may take is bounded by that.
+    package static let segmentsMax = 4_096
+
+    /// So many counts are left for writes of our own, however far the peer says it has come.
+    private static let syncCountMax = Limits.countMax / 2
+
+    /// - Parameter entriesMax: of a segment, so that the memory for making it is bounded.
+    fileprivate func isPlausible(entriesMax: Int) -> Bool {
+        let parts = Array(runs.joined())
+        guard !parts.isEmpty, parts.count <= Self.segmentsMax, runs.allSatisfy({ !$0.isEmpty }),
+            Set(parts.map(\.number)).count == parts.count
+        else { return false }
+        for part in parts {
+            guard part.blockCount > 0, part.blockCount < EntryPlace.blockCountMax - 1,
+                part.entryCount > 0, part.entryCount <= UInt64(entriesMax)
+            else { return false }
+        }
+        let syncCount = knowledge.syncCount.rawValue
+        guard syncCount > 0, syncCount <= Self.syncCountMax, expiredThrough <= syncCount,
+            collectedThrough <= syncCount, wholeFrom <= syncCount
+        else { return false }
+        let timeMax = UInt64(Int64.max)
+        let lifecycle = knowledge.lifecycle
+        guard wipedTime < timeMax, lifecycle.time.rawValue < timeMax, !lifecycle.isDeleted else {
+            return false
+        }
+        for vector in [knowledge.vector, outstanding, lifecycle.wiped] {
+            guard vector.dots.allSatisfy({ $0.counter <= Limits.countMax }) else { return false }
+        }
+        return true
+    }
+}
+
+extension DatasetState {
+    /// Whether no entry of it was ever written here.
+    var neverHadRecords: Bool {
+        syncCount == 0 && vector.isEmpty && outstanding.isEmpty
+    }
+}
