@@ -42,6 +42,17 @@ public enum SyncLimits {
     /// Things lost that the reports of one result show together: with the values at their largest
     /// about 12 MB in memory.
     public static let reportedFieldsMax = 1_000
+    /// Bytes of stored blocks in one range of a segment before its last block, which may be of any
+    /// size: what is lost when a connection breaks, and small beside the memory for a segment.
+    static let segmentRangeBytesMax = 4 << 20
+    /// Ranges asked for at a time, so that the peer and the network work while blocks are checked.
+    static let segmentRangesAtOnce = 3
+    /// A dataset of fewer changes is asked for record by record, which costs a message less.
+    static let segmentChangesMin: UInt64 = 1_000
+    /// Bytes of all tables of an offer of segments: each takes up to a dozen times as much.
+    static let segmentTablesBytesMax = 16 << 20
+    /// How often another offer is asked for because the peer's segments were merged meanwhile.
+    static let segmentOffersMax = 3
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

@@ -13,8 +13,11 @@ public struct SyncResult: Hashable, Sendable {
     }
 
     public let dataset: String
-    /// Records of the other side that changed something here.
+    /// Records of the other side that changed something here, ``adopted`` included.
     public internal(set) var pulled = 0
+    /// Records taken over as they lie in the other side's sealed segments; one that lies in several
+    /// of them counts in each.
+    public internal(set) var adopted = 0
     /// Records of this side that changed something there.
     public internal(set) var pushed = 0
     /// Conflicts settled.

@@ -100,7 +100,39 @@ struct MessageTests {
                 hasWaited: true, news: [WatchRequest.Item(dataset: "notes", since: 301)])),
         .watchAnswer(WatchAnswer(hasWaited: false, news: [])),
         .failure(Failure(code: "tooLarge", message: "too large; make it smaller")),
+        .segments(SegmentsRequest(address: address)),
+        .segmentsAnswer(SegmentsAnswer(offer: nil)),
+        .segmentsAnswer(SegmentsAnswer(offer: offer)),
+        .segmentsAnswer(
+            SegmentsAnswer(offer: offer, batons: [Baton(replica: b, number: 3, random: 4)])),
+        .segmentRange(
+            SegmentRangeRequest(
+                address: address, segment: .max, identity: 5, first: 0, count: 7,
+                bytesMax: 4 << 20)),
+        .segmentRangeAnswer(SegmentRangeAnswer(blocks: nil)),
+        .segmentRangeAnswer(
+            SegmentRangeAnswer(
+                blocks: StoredBlocks(bytes: [UInt8](repeating: 9, count: 300), next: 7))),
     ]
+
+    static let offer = SegmentOffer(
+        dataset: 12,
+        knowledge: DatasetKnowledge(
+            vector: knowledge.vector, syncCount: 77,
+            lifecycle: DatasetLifecycle(
+                isDeleted: false, wiped: VersionVector([Dot(replica: b, counter: 2)]),
+                time: HybridTime(rawValue: 9), replica: a)),
+        outstanding: VersionVector([Dot(replica: b, counter: 8)]), expiredThrough: 1,
+        wipedTime: 2, collectedThrough: 3, wholeFrom: 4, wholeFromTime: 5,
+        runs: [
+            [segment(3), segment(4)], [segment(.max)],
+        ])
+
+    private static func segment(_ number: UInt64) -> SegmentOffer.Segment {
+        SegmentOffer.Segment(
+            number: number, identity: .max, entryCount: 8, blockCount: 9, byteCount: 1 << 40,
+            tables: [1, 2, 3])
+    }
 
     @Test(arguments: messages)
     func roundTrip(_ message: SyncMessage) throws {

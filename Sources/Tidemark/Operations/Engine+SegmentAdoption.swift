@@ -64,7 +64,7 @@ extension Engine {
     /// - Parameter numbers: of the segments, run by run, the newest run first.
     func install(
         _ numbers: [[UInt64]], as adopted: AdoptedState, in state: DatasetState,
-        offer: SegmentOffer, from peer: ReplicaID
+        offer: SegmentOffer, from peer: ReplicaID, notes: [SystemNote]
     ) throws(StoreError) -> Bool {
         try takeCompaction()
         defer { endCompaction() }
@@ -88,7 +88,7 @@ extension Engine {
                 manifest.nextDataset = max(manifest.nextDataset, adopted.records + 1)
                 manifest.expiresFrom = min(manifest.expiresFrom, adopted.expiresFrom)
             }
-            guard try show(runs, as: adopted, in: state, offer, from: peer) else {
+            guard try show(runs, as: adopted, in: state, offer, from: peer, notes) else {
                 let removed = Set(numbers.joined())
                 try updateManifest { manifest in
                     manifest.segments.removeAll { removed.contains($0.number) }
@@ -139,19 +139,22 @@ extension Engine {
     /// Shows the runs and what is known of their dataset. False if it has records by now.
     private func show(
         _ runs: [SegmentRun], as adopted: AdoptedState, in state: DatasetState,
-        _ offer: SegmentOffer, from peer: ReplicaID
+        _ offer: SegmentOffer, from peer: ReplicaID, _ notes: [SystemNote]
     ) throws(StoreError) -> Bool {
         let position: LogPosition
         do {
             monitor.lock()
             defer { monitor.unlock() }
-            let memtable = try room {
-                adopted.byteCountMax + lifecycleBytesMax(state) + 512
+            let memtable = try room { () throws(StoreError) in
+                try check(notes)
+                return adopted.byteCountMax + lifecycleBytesMax(state) + 512
                     + 32 * (adopted.vector.count + (state.peers[peer]?.vector.count ?? 0))
+                    + bytesMax(of: notes)
             }
             guard state.isVisible, state.neverHadRecords,
                 offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
             else { return false }
+            let replaced = try replacedVectors(of: notes)
             views.replace { view in
                 ReadView(memtables: view.memtables, runs: view.runs + runs)
             }
@@ -169,6 +172,7 @@ extension Engine {
             checkpoint.pushedThrough = through
             checkpoint.vector.formUnion(adopted.vector)
             note(checkpoint, of: peer, in: state, &block)
+            try append(notes, replaced: replaced, to: &block, memtable: memtable)
             publish(block, in: memtable)
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
             isCompactionWanted = true

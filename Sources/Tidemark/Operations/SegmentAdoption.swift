@@ -1,9 +1,9 @@
 /// The taking side of what replicas send to one that has nothing: makes segments of an offer's
 /// blocks, one after the other, and at last a part of the store of all of them at once.
 ///
-/// Until ``install(from:)`` nothing of it can be seen: the segments are files that no manifest
-/// names, which opening and closing remove. Cut off, it may rest in the store and go on where it
-/// was, as long as the store is open and the peer still offers the same segments.
+/// Until ``install(from:notes:)`` nothing of it can be seen: the segments are files that no
+/// manifest names, which opening and closing remove. Cut off, it may rest in the store and go on
+/// where it was, as long as the store is open and the peer still offers the same segments.
 ///
 /// Memory: what a ``SegmentWriter`` takes for one segment, and the blocks at hand.
 ///
@@ -153,8 +153,11 @@ package final class SegmentAdoption: @unchecked Sendable {
     /// Returns the number of records, or nil if it came to nothing: something was written to the
     /// dataset meanwhile. Then nothing of it is left.
     ///
+    /// - Parameter notes: records of the store's own datasets that stand or fall with it.
     /// - Throws: `invalidArgument` if the segments do not fit together; what writing throws.
-    package func install(from peer: ReplicaID) throws(StoreError) -> Int? {
+    package func install(
+        from peer: ReplicaID, notes: [SystemNote] = []
+    ) throws(StoreError) -> Int? {
         guard missing.isEmpty else { throw .refusedBlock("a part of it has not come") }
         var runs: [[Finished]] = []
         for run in offer.runs { runs.append(run.compactMap { finished[$0] }) }
@@ -174,7 +177,8 @@ package final class SegmentAdoption: @unchecked Sendable {
         let files = finished
         finished = [:]
         let isInstalled = try engine.install(
-            runs.map { $0.map(\.number) }, as: adopted, in: state, offer: offer, from: peer)
+            runs.map { $0.map(\.number) }, as: adopted, in: state, offer: offer, from: peer,
+            notes: notes)
         guard isInstalled else {
             finished = files
             abandon()

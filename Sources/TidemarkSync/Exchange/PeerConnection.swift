@@ -114,6 +114,27 @@ struct PeerConnection: Sendable {
         return watched
     }
 
+    func segments(
+        _ request: SegmentsRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> SegmentsAnswer {
+        let answer = try await ask(.segments(request), &traffic)
+        guard case .segmentsAnswer(let segments) = answer else { throw Self.misplaced(answer) }
+        return segments
+    }
+
+    /// nil if the segment is gone.
+    func segmentRange(
+        _ request: SegmentRangeRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> StoredBlocks? {
+        let answer = try await ask(.segmentRange(request), &traffic)
+        guard case .segmentRangeAnswer(let range) = answer else { throw Self.misplaced(answer) }
+        guard let blocks = range.blocks else { return nil }
+        guard blocks.next > request.first, blocks.next - request.first <= request.count else {
+            throw .badMessage("the peer's blocks do not go on after \(request.first)")
+        }
+        return blocks
+    }
+
     private func ask(
         _ message: SyncMessage, _ traffic: inout Traffic, isWatch: Bool = false
     ) async throws(SyncError) -> SyncMessage {

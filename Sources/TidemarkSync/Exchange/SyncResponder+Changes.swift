@@ -214,7 +214,7 @@ extension SyncResponder {
         return plan
     }
 
-    private func dataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {
+    func dataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {
         try engine(name) { () throws(StoreError) in
             guard let dataset = try store.datasetForSync(name, creating: creating) else {
                 throw StoreError(

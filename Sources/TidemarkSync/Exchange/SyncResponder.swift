@@ -18,14 +18,19 @@ public final class SyncResponder: Sendable {
         public var pageRecordsMax: Int
         /// Larger requests are answered with `tooLarge`.
         public var requestBytesMax: Int
+        /// A replica that has nothing of a dataset takes it over as it lies in the sealed segments
+        /// if it has so many bytes there, else record by record: a segment costs its files and
+        /// the time to make them durable. `Int.max`: always record by record.
+        public var segmentBytesMin: Int
 
         public init(
             pageBytesMax: Int = 4 << 20, pageRecordsMax: Int = 32_768,
-            requestBytesMax: Int = SyncLimits.messageBytesMax
+            requestBytesMax: Int = SyncLimits.messageBytesMax, segmentBytesMin: Int = 1 << 20
         ) {
             self.pageBytesMax = min(max(1, pageBytesMax), SyncLimits.pageBytesMax)
             self.pageRecordsMax = min(max(1, pageRecordsMax), SyncLimits.pageRecordsMax)
             self.requestBytesMax = requestBytesMax
+            self.segmentBytesMin = max(0, segmentBytesMin)
         }
     }
 
@@ -70,8 +75,11 @@ public final class SyncResponder: Sendable {
         case .hello(let request): return .helloAnswer(try answer(to: request))
         case .pull(let request): return .pullAnswer(try answer(to: request))
         case .push(let request): return .pushAnswer(try answer(to: request))
+        case .segments(let request): return .segmentsAnswer(try answer(to: request))
+        case .segmentRange(let request): return .segmentRangeAnswer(try answer(to: request))
         case .watch(let request): return .watchAnswer(try answer(to: request))
-        case .helloAnswer, .pullAnswer, .pushAnswer, .watchAnswer, .failure:
+        case .helloAnswer, .pullAnswer, .pushAnswer, .segmentsAnswer, .segmentRangeAnswer,
+            .watchAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }

@@ -38,6 +38,28 @@ extension SyncSession {
         observer(.localChanged(dataset: dataset.name, keys: keys))
     }
 
+    /// Which records are here now that the whole dataset was taken over: as many in an event as
+    /// may be in a page.
+    func tellAdopted() throws(SyncError) {
+        guard let observer = options.observer else { return }
+        do throws(StoreError) {
+            let cursor = try dataset.keys(includingDeleted: true)
+            var keys: [[UInt8]] = []
+            while let key = try cursor.next() {
+                keys.append(key)
+                guard keys.count == options.pageRecordsMax else { continue }
+                observer(.localChanged(dataset: dataset.name, keys: keys))
+                keys = []
+            }
+            if !keys.isEmpty { observer(.localChanged(dataset: dataset.name, keys: keys)) }
+        } catch {
+            // Deleted again meanwhile: there is nothing to tell of.
+            guard error.code == .datasetNotFound else {
+                throw SyncError(error, dataset: dataset.name)
+            }
+        }
+    }
+
     /// Which records of ours the peer has now.
     func tellPushed(_ page: RecordPage, _ outcome: PushAnswer.Outcome) {
         guard let observer = options.observer else { return }

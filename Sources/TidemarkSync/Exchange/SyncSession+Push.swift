@@ -8,8 +8,9 @@ extension SyncSession {
     func push() async throws(SyncError) -> Bool {
         while true {
             let changes = try engine(dataset.name) { () throws(StoreError) in
+                // What was taken over as it lies there need not be looked through for it.
                 try dataset.writtenPage(
-                    since: pushPosition,
+                    since: max(pushPosition, adoptedThrough),
                     recordsMax: dataset.recordsPerPage(
                         atMost: min(options.pageRecordsMax, recordsLeft)),
                     bytesMax: options.pageBytesMax,

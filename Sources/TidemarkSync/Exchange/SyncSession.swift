@@ -48,6 +48,8 @@ final class SyncSession {
     var recordsLeft: Int
     /// The first key whose conflict the policy left to the application.
     var firstPending: [UInt8]?
+    /// Everything here up to this count came from the peer as it lies there.
+    var adoptedThrough = SyncCount.zero
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -107,9 +109,12 @@ final class SyncSession {
         try takePositions(greeting)
         if let remote {
             try await settleLifecycle(remote.lifecycle)
-            if try hasNews(remote), try await !pull() {
-                try await acknowledge()
-                return true
+            if try hasNews(remote) {
+                try await bootstrap(remote)
+                guard try await pull() else {
+                    try await acknowledge()
+                    return true
+                }
             }
         }
         if remote == nil { try settleAlone() }
@@ -133,6 +138,7 @@ final class SyncSession {
             try await connection.hello(
                 from: store, isDryRun: options.isDryRun, names: [dataset.name], &traffic)
         }
+        if answer.replica != peer { adoptedThrough = .zero }
         peer = answer.replica
         result.remoteReplica = peer
         return answer.datasets.first { $0.name == dataset.name }
@@ -154,6 +160,7 @@ final class SyncSession {
         if !doubted.isEmpty || !peerDisputed.isEmpty {
             (pullPosition, pushPosition) = (.zero, .zero)
             recordsLeft = .max
+            adoptedThrough = .zero
         }
     }
 

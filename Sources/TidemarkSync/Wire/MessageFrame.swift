@@ -19,10 +19,14 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case hello = 0x01
     case pull = 0x02
     case push = 0x03
+    case segments = 0x06
+    case segmentRange = 0x07
     case watch = 0x08
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
+    case segmentsAnswer = 0x86
+    case segmentRangeAnswer = 0x87
     case watchAnswer = 0x88
     case failure = 0xFF
 }
@@ -40,8 +44,10 @@ struct MessageFrame: Hashable, Sendable {
     let body: [UInt8]
 
     /// The message as it travels.
-    func encoded() throws(SyncError) -> [UInt8] {
-        let compressed = compressedBody()
+    ///
+    /// - Parameter isCompressible: false for a body that consists of compressed blocks.
+    func encoded(isCompressible: Bool = true) throws(SyncError) -> [UInt8] {
+        let compressed = isCompressible ? compressedBody() : nil
         let content = compressed ?? body
         let bytes = Self.headerBytes + content.count + Self.checksumBytes
         guard bytes <= SyncLimits.messageBytesMax else {

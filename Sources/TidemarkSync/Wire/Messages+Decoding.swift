@@ -11,10 +11,15 @@ extension SyncMessage {
         case .hello: self = .hello(try HelloRequest(from: &reader))
         case .pull: self = .pull(try PullRequest(from: &reader))
         case .push: self = .push(try PushRequest(from: &reader))
+        case .segments: self = .segments(SegmentsRequest(address: try Address(from: &reader)))
+        case .segmentRange: self = .segmentRange(try SegmentRangeRequest(from: &reader))
         case .watch: self = .watch(try WatchRequest(from: &reader))
         case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
         case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
         case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
+        case .segmentsAnswer: self = .segmentsAnswer(try SegmentsAnswer(from: &reader))
+        case .segmentRangeAnswer:
+            self = .segmentRangeAnswer(try SegmentRangeAnswer(from: &reader))
         case .watchAnswer: self = .watchAnswer(try WatchAnswer(from: &reader))
         case .failure: self = .failure(try Failure(from: &reader))
         }

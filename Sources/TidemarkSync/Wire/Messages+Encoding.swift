@@ -8,15 +8,21 @@ extension SyncMessage {
         case .hello(let request): request.write(to: &writer)
         case .pull(let request): request.write(to: &writer)
         case .push(let request): request.write(to: &writer)
+        case .segments(let request): request.address.write(to: &writer)
+        case .segmentRange(let request): request.write(to: &writer)
         case .watch(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
+        case .segmentsAnswer(let answer): answer.write(to: &writer)
+        case .segmentRangeAnswer(let answer): answer.write(to: &writer)
         case .watchAnswer(let answer): answer.write(to: &writer)
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound
-        return try MessageFrame(version: version, kind: kind.rawValue, body: writer.bytes).encoded()
+        // The blocks of segments are compressed already, if that pays.
+        return try MessageFrame(version: version, kind: kind.rawValue, body: writer.bytes)
+            .encoded(isCompressible: kind != .segmentRangeAnswer)
     }
 }
 

@@ -128,10 +128,14 @@ enum SyncMessage: Hashable, Sendable {
     case hello(HelloRequest)
     case pull(PullRequest)
     case push(PushRequest)
+    case segments(SegmentsRequest)
+    case segmentRange(SegmentRangeRequest)
     case watch(WatchRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
+    case segmentsAnswer(SegmentsAnswer)
+    case segmentRangeAnswer(SegmentRangeAnswer)
     case watchAnswer(WatchAnswer)
     case failure(Failure)
 
@@ -140,10 +144,14 @@ enum SyncMessage: Hashable, Sendable {
         case .hello: .hello
         case .pull: .pull
         case .push: .push
+        case .segments: .segments
+        case .segmentRange: .segmentRange
         case .watch: .watch
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
+        case .segmentsAnswer: .segmentsAnswer
+        case .segmentRangeAnswer: .segmentRangeAnswer
         case .watchAnswer: .watchAnswer
         case .failure: .failure
         }
