@@ -24,7 +24,7 @@ struct IdleExchangeTests {
     }
 
     private func exchange(_ options: SyncOptions = SyncOptions()) async throws -> Cost {
-        let transport = CountingTransport(b.responder)
+        let transport = MessageCounter(b.responder)
         let results = try await a.store.synchronize(with: transport, options: options)
         return Cost(
             messages: transport.messages, bytes: transport.bytes, datasets: results.count)
@@ -197,7 +197,7 @@ struct IdleExchangeTests {
 }
 
 /// Counts messages and bytes of both directions.
-private final class CountingTransport: SyncTransport {
+private final class MessageCounter: SyncTransport {
     private let responder: SyncResponder
     private let total = Mutex((messages: 0, bytes: 0))
 
