@@ -2,8 +2,8 @@
 //
 // Order, and what a crash leaves behind:
 // 1. The segments are whole and durable, under names that no manifest has: opening removes them.
-// 2. If the dataset has the very number that the entries have, it gets another one, durably: so
-//    that nobody who opens the store after the next step has the records without their state.
+// 2. If an empty dataset has the very number that the entries have, it gets another one, durably:
+//    so that nobody who opens the store after the next step has the records without their state.
 // 3. The manifest names them as the oldest runs. Nobody knows their number yet, which is not given
 //    out any more: they are entries of no dataset, and merges drop them.
 // 4. One block of the log gives the dataset its number and state. With it the records are there.
@@ -29,17 +29,24 @@ extension Engine {
             && ownIDs.allSatisfy {
                 offer.knowledge.vector[$0] == 0 && offer.outstanding[$0] == 0
             }
-            && isFree(offer.dataset, for: state)
+            && isFree(offer.dataset)
     }
 
     /// Whether no entry of any dataset ever had the number.
-    private func isFree(_ number: DatasetID, for state: DatasetState) -> Bool {
+    private func isFree(_ number: DatasetID) -> Bool {
         guard number > 0, number <= Self.numberMax, nextDataset <= Self.numberMax else {
             return false
         }
-        if number == state.recordsID { return true }
         if number >= nextDataset { return number - nextDataset <= Self.numbersPassedMax }
-        return unusedNumbers.contains { $0.contains(number) }
+        return emptyHolder(of: number) != nil || unusedNumbers.contains { $0.contains(number) }
+    }
+
+    /// The dataset that has the number, which may be any: several are taken over side by side. nil
+    /// if it has entries of that number.
+    private func emptyHolder(of number: DatasetID) -> DatasetState? {
+        catalog.state(numbered: number).flatMap { holder in
+            holder.isVisible && holder.neverHadRecords ? holder : nil
+        }
     }
 
     /// Takes a number that is free. Under `monitor`.
@@ -119,13 +126,15 @@ extension Engine {
         do {
             monitor.lock()
             defer { monitor.unlock() }
-            let memtable = try room { lifecycleBytesMax(state) + 256 }
+            let memtable = try room {
+                lifecycleBytesMax(emptyHolder(of: offer.dataset) ?? state) + 256
+            }
             guard canAdopt(offer, into: state) else { return false }
-            if state.recordsID == offer.dataset {
+            if let holder = emptyHolder(of: offer.dataset) {
                 let empty = AdoptedState(
-                    records: try takeDatasetID(), isVisible: true, lifecycle: state.lifecycle)
+                    records: try takeDatasetID(), isVisible: true, lifecycle: holder.lifecycle)
                 var block = LogBlockWriter(memtable.log)
-                adopt(empty, in: state, &block)
+                adopt(empty, in: holder, &block)
                 publish(block, in: memtable)
                 position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
             } else {
