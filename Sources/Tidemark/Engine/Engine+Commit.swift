@@ -259,8 +259,8 @@ extension Engine {
                 active.hasRoom(within: budget.memtableBytesMax)
             {
                 // Sealing is behind: go on as it does, rather than run into its back.
-                guard active.log.appended < paceLimit else {
-                    waitForSealing { self.active === active && active.log.appended >= paceLimit }
+                guard !pace.holdsBack(active) else {
+                    waitForSealing { self.active === active && pace.holdsBack(active) }
                     continue
                 }
                 do {

@@ -10,6 +10,32 @@ internal import Synchronization
 // a processor for itself; but not once there are many runs, since readers look into each of them.
 // If there are still more, sealing takes its time, and with it the writers.
 
+/// How far writers may fill the active log and its memtable.
+struct WriterPace: Equatable {
+    static let free = WriterPace(logBytes: .max, nodeBytes: .max)
+
+    /// Of the log.
+    private let logBytes: Int
+    /// Of the memtable: small entries fill that long before the log.
+    private let nodeBytes: Int
+
+    private init(logBytes: Int, nodeBytes: Int) {
+        self.logBytes = logBytes
+        self.nodeBytes = nodeBytes
+    }
+
+    /// - Parameter parts: of 1,024.
+    init(parts: Int, of memtable: Memtable, _ budget: MemoryBudget) {
+        logBytes = memtable.log.capacity * parts / 1_024
+        nodeBytes = memtable.nodeBytesMax(within: budget.memtableBytesMax) * parts / 1_024
+    }
+
+    @inline(__always)
+    func holdsBack(_ memtable: Memtable) -> Bool {
+        memtable.log.appended >= logBytes || memtable.nodeBytes >= nodeBytes
+    }
+}
+
 extension Engine {
     // MARK: - Writers
 
@@ -24,15 +50,16 @@ extension Engine {
 
     /// Lets writers go as far as the sealing has come. Under `monitor`.
     func updatePace(_ progress: SealProgress = .begun) {
-        guard sealQueue.count >= Self.sealQueueMax, let capacity = active?.log.capacity else {
-            paceLimit = .max
+        guard sealQueue.count >= Self.sealQueueMax, let active else {
+            pace = .free
             return
         }
         // To sort the log takes as long as a quarter of the whole, and to finish a fifth.
         switch progress {
-        case .begun: paceLimit = capacity / 4
-        case .merged(let parts): paceLimit = capacity / 4 + capacity / 1_024 * parts * 11 / 20
-        case .written: paceLimit = .max
+        case .begun: pace = WriterPace(parts: 256, of: active, budget)
+        case .merged(let parts):
+            pace = WriterPace(parts: 256 + parts * 11 / 20, of: active, budget)
+        case .written: pace = .free
         }
     }
 
@@ -45,7 +72,7 @@ extension Engine {
             let parts = min(1_024, done * 1_024 / max(1, total))
             monitor.withLock {
                 updatePace(.merged(parts))
-                if paceLimit < .max { monitor.broadcast() }
+                if pace != .free { monitor.broadcast() }
             }
             // Where nobody merges in the background, to wait for that would be of no use.
             let runCount = options.compactsAutomatically ? currentView.runs.count : 0

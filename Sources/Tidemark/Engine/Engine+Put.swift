@@ -62,7 +62,7 @@ extension Engine {
         var seen: VersionVector?
         var bytes = try measure(staged, &seen)
         if let active, active.log.writablePayload >= bytes, bytes <= Limits.batchBytesMax,
-            active.log.appended < paceLimit, active.hasRoom(within: budget.memtableBytesMax)
+            !pace.holdsBack(active), active.hasRoom(within: budget.memtableBytesMax)
         {
             return (active, bytes, seen)
         }

@@ -61,7 +61,7 @@ final class Engine: @unchecked Sendable {
     var keyCountBefore = 0
     var isPreparing = false
     /// How far the active log may be filled for now: see ``updatePace(_:)``.
-    var paceLimit = Int.max
+    var pace = WriterPace.free
     /// A log is being sealed, or what it held in memory is being let go.
     var isSealing = false
     var isCompacting = false

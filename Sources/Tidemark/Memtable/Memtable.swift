@@ -65,8 +65,14 @@ final class Memtable: @unchecked Sendable {
     /// and the states of datasets that the log keeps in memory. An empty one has room for any.
     /// Only under the writer lock.
     func hasRoom(within bytesMax: Int) -> Bool {
+        nodeBytes <= nodeBytesMax(within: bytesMax) || nodeBytes == 0
+    }
+
+    /// What the bound leaves for nodes, beside the table for one key more and the datasets. Only
+    /// under the writer lock.
+    func nodeBytesMax(within bytesMax: Int) -> Int {
         let datasetBytes = unsafe tails.count * Self.bytesEachDataset
-        return nodeBytes + datasetBytes + keys.byteCountOfNext <= bytesMax || nodeBytes == 0
+        return bytesMax - datasetBytes - keys.byteCountOfNext
     }
 
     /// The state of a dataset, its place in the catalog, and that of its newest change here.

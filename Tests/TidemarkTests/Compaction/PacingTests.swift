@@ -139,6 +139,39 @@ struct PacingTests {
         try store.close()
     }
 
+    /// Property: where small entries fill a memtable long before its log, the steps are parts of
+    /// the memtable, so no writer meets the sealing of a whole one.
+    @Test("Writers of small entries are held back by what their memtable may hold")
+    func backPressureOfMemory() throws {
+        let storage = SimulatedStorage(seed: .drawn())
+        var small = options()
+        small.memoryLimit = Limits.memoryLimit.lowerBound
+        small.segmentBytes = 16 << 20
+        let store = try openSimulated(storage, small)
+        let dataset = try store.dataset("main")
+        let written = Atomic<Int>(0)
+        let writtenAtWait = Atomic<Int>(0)
+        storage.observe { call in
+            guard call.kind == .write, call.path.hasSuffix(".seg"),
+                writtenAtWait.load(ordering: .acquiring) == 0
+            else { return }
+            while store.counters().writerWaits == 0 { sched_yield() }
+            writtenAtWait.store(written.load(ordering: .acquiring), ordering: .releasing)
+        }
+        for number in 0..<150_000 {
+            try dataset.put([], for: bytes("\(number)"))
+            written.store(number + 1, ordering: .releasing)
+        }
+        try store.waitForBackgroundWork()
+        let sealed = try store.usage().segments.filter(\.isSealed).sorted { $0.file < $1.file }
+            .map(\.entryCount)
+        try #require(sealed.count > 2)
+        // Two are full, and the third is filled up to a quarter.
+        let part = writtenAtWait.load(ordering: .relaxed) - sealed[0] - sealed[1]
+        #expect(part > 0 && part < sealed[2] / 3, "\(part) of \(sealed)")
+        try store.close()
+    }
+
     @Test("A bound on what merges write a second is kept")
     func rate() throws {
         var bounded = options()
