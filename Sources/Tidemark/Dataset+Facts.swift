@@ -28,12 +28,10 @@ extension Dataset {
         }
         // Deletions that were forgotten are known wherever they need to be.
         let changes = try engine.changes(of: state, since: since, isExchange: true)
-        let (cursor, dirtiness) = (
-            RecordCursor(changes.steps, changes.dirtiness), changes.dirtiness
-        )
+        let cursor = RecordCursor(changes.steps, changes.dirtiness)
         var count = 0
         while let isDirty = try cursor.next({ entry, tables in
-            dirtiness.isDirty(tables.dot(of: entry))
+            changes.dirtiness.isDirty(tables.dot(of: entry))
         }) {
             count += isDirty ? 1 : 0
         }

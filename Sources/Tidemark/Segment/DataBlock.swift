@@ -143,7 +143,7 @@ struct DataBlockView {
 struct EntryPlace: Equatable {
     static let offsetBits: UInt32 = 12
     /// Entries begin before this.
-    static let offsetEnd = 1 << 12
+    static let offsetEnd = 1 << Int(offsetBits)
     /// Blocks of a segment, of whose number the upper bits must hold any.
     static let blockCountMax = 1 << 20
 
@@ -158,5 +158,5 @@ struct EntryPlace: Equatable {
     }
 
     var block: Int { Int(rawValue >> Self.offsetBits) }
-    var offset: Int { Int(rawValue & (1 << Self.offsetBits - 1)) }
+    var offset: Int { Int(rawValue) & (Self.offsetEnd - 1) }
 }

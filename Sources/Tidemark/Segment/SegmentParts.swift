@@ -78,8 +78,8 @@ final class SegmentParts: @unchecked Sendable {
         let blockCount = Int(footer.dataBlockCount)
         checkedBlocks = AtomicBitmap(count: blockCount)
         serial = cache.takeSerial()
-        // Zeros stand for no place in the cache, and pages without any block that is
-        // ever cached take no memory and no time.
+        // Zeros stand for no place in the cache, and pages without any block that is ever cached
+        // take no memory and no time.
         slotBytes = blockCount * MemoryLayout<Atomic<UInt32>>.stride
         unsafe slots = Pages.take(byteCount: slotBytes)
             .bindMemory(to: Atomic<UInt32>.self, capacity: blockCount)

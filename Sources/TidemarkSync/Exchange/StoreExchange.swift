@@ -103,15 +103,10 @@ struct StoreExchange: Sendable {
         var isComplete = false
         while !isComplete {
             let hello = try await greet(names: names, after: after, &run)
-            let told = hello.answer.datasets.last?.name
             isComplete = hello.answer.isComplete
             // Of which the peer says nothing it knows nothing.
-            let due = names.filter { name in
-                (after.map { name > $0 } ?? true)
-                    && (isComplete || told.map { name <= $0 } ?? true)
-            }
-            try await exchange(due, hello, &run)
-            after = told
+            try await exchange(hello.due(names, after: after), hello, &run)
+            after = hello.last
         }
     }
 
@@ -129,19 +124,14 @@ struct StoreExchange: Sendable {
         let mark = hello.answer.mark
         var after: String?
         while true {
-            let (isComplete, last) = (hello.answer.isComplete, hello.answer.datasets.last?.name)
             var names = Set(hello.answer.datasets.map(\.name))
             if settled == nil {
                 let ours = try engine { () throws(StoreError) in try store.datasetNamesForSync() }
-                names.formUnion(
-                    ours.filter { name in
-                        let isAfter = after.map { name > $0 } ?? true
-                        return isAfter && (isComplete || last.map { name <= $0 } ?? true)
-                    })
+                names.formUnion(hello.due(ours, after: after))
             }
             try await exchange(names.sorted(), hello, &run)
-            guard !isComplete else { break }
-            after = last
+            guard !hello.answer.isComplete else { break }
+            after = hello.last
             hello = try await greet(
                 names: nil, after: after, marks: settled.map { [$0.peerMark] } ?? [], &run)
         }
@@ -156,6 +146,18 @@ struct StoreExchange: Sendable {
     private struct Hello {
         let answer: HelloAnswer
         let asker: ReplicaID
+
+        /// The last dataset it tells of; what comes after it is in the next answer.
+        var last: String? { answer.datasets.last?.name }
+
+        /// Those of the names about which this answer decides: after the last one of the answer
+        /// before, and up to its own last one, or all that are left.
+        func due(_ names: [String], after: String?) -> [String] {
+            names.filter { name in
+                let isAfter = after.map { name > $0 } ?? true
+                return isAfter && (answer.isComplete || last.map { name <= $0 } ?? true)
+            }
+        }
     }
 
     private func greet(

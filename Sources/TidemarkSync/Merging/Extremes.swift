@@ -16,18 +16,11 @@ public struct Maximum<Value: OrderedKey>: MergeableValue {
     /// Takes the value if it is greater, and has at most ``MergeableLimits/elementBytesMax`` bytes
     /// as a key.
     public mutating func offer(_ value: Value) {
-        offer(value.keyBytes)
-    }
-
-    private mutating func offer(_ other: [UInt8]) {
-        guard other.count <= MergeableLimits.elementBytesMax,
-            bytes.map({ $0.precedes(other) }) ?? true
-        else { return }
-        bytes = other
+        bytes.take(value.keyBytes) { $0.precedes($1) }
     }
 
     public mutating func merge(_ other: Maximum) {
-        if let other = other.bytes { offer(other) }
+        bytes.take(other.bytes) { $0.precedes($1) }
     }
 
     public var encoded: [UInt8] { bytes.encoded(as: .maximum) }
@@ -49,18 +42,11 @@ public struct Minimum<Value: OrderedKey>: MergeableValue {
     /// Takes the value if it is less, and has at most ``MergeableLimits/elementBytesMax`` bytes as
     /// a key.
     public mutating func offer(_ value: Value) {
-        offer(value.keyBytes)
-    }
-
-    private mutating func offer(_ other: [UInt8]) {
-        guard other.count <= MergeableLimits.elementBytesMax,
-            bytes.map({ other.precedes($0) }) ?? true
-        else { return }
-        bytes = other
+        bytes.take(value.keyBytes) { $1.precedes($0) }
     }
 
     public mutating func merge(_ other: Minimum) {
-        if let other = other.bytes { offer(other) }
+        bytes.take(other.bytes) { $1.precedes($0) }
     }
 
     public var encoded: [UInt8] { bytes.encoded(as: .minimum) }
@@ -71,6 +57,16 @@ public struct Minimum<Value: OrderedKey>: MergeableValue {
 }
 
 extension Optional<[UInt8]> {
+    /// Becomes the other one if there was none, or if that yields to it; never one that is too
+    /// long.
+    fileprivate mutating func take(
+        _ other: [UInt8]?, if yields: (_ known: [UInt8], _ other: [UInt8]) -> Bool
+    ) {
+        guard let other, other.count <= MergeableLimits.elementBytesMax else { return }
+        if let self, !yields(self, other) { return }
+        self = other
+    }
+
     fileprivate func encoded(as kind: MergeableKind) -> [UInt8] {
         var writer = MergeableWriter(kind)
         writer.put(self != nil)
