@@ -224,7 +224,9 @@ extension SyncSession {
         let theirs = trusted(page.knowledge.vector)
         var checkpoint = stored
         checkpoint.pulledThrough = page.through
-        checkpoint.vector.formUnion(theirs)
+        // Until all of it is settled, what the peer has under a doubted id may be other writes.
+        checkpoint.vector.formUnion(
+            page.isLast ? theirs : doubted.reduce(theirs) { $0.removing($1) })
         // An exchange that brings nothing leaves no trace: two idle replicas stay idle.
         let isNews =
             !batch.writes.isEmpty || checkpoint != stored || !notes.isEmpty

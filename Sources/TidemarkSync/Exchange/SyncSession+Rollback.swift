@@ -10,8 +10,9 @@ import Tidemark
 // it. The asking side, whichever of the two it is, compares each record of the other side with its
 // own, and what is found under a disputed dot on the forked side is
 // - confirmed, if the other side has the very same write;
-// - superseded, if the other side has a version that descends from it and is not older by the
-//   clock, which a true descendant cannot be;
+// - superseded, if the other side has a version that descends from it, and either the forked side
+//   knew before it went back that the other one has the write, or the policy would take one of the
+//   two anyway and the descendant is not older by the clock, which a true one cannot be;
 // - otherwise written anew under an id of the asking side, so that nothing is lost: with the time
 //   that it has if the other side has nothing of the key, or the same value; in all other cases
 //   the two are a conflict, which the merge policy settles as any other. Also if it seems to
@@ -64,7 +65,7 @@ extension SyncSession {
         case .same:
             return certain.version.time == doubtful.version.time
                 && certain.value == doubtful.value ? .confirmed : .settle(seen: both)
-        case .descendant where isBelieved(certain, toDescendFrom: doubtful):
+        case .descendant where isBelieved(certain, toDescendFrom: doubtful, isLocal: isLocal):
             // If it is the one that is here already, it goes to the peer with the push.
             return isLocal ? .superseded : .confirmed
         case .ancestor, .descendant, .concurrent:
@@ -75,14 +76,25 @@ extension SyncSession {
         }
     }
 
-    /// Whether a version that seems to descend from a doubtful one does: none that does is older.
+    /// Whether a version that seems to descend from a doubtful one does: for certain if its side
+    /// had the doubtful one before the other went back, and not if it is older.
     ///
-    /// Of values whose merge is a join, nothing is lost by merging once too often. So no clock is
-    /// asked, which may have stood still or gone back with the store.
-    private func isBelieved(_ certain: Record, toDescendFrom doubtful: Record) -> Bool {
+    /// A clock may have stood still or gone back with the store, so that it is no proof. It is
+    /// asked where the policy takes one of the two whatever they hold. Where both would be merged
+    /// nothing is lost by merging once too often, and the application may tell what it sees.
+    private func isBelieved(
+        _ certain: Record, toDescendFrom doubtful: Record, isLocal: Bool
+    ) -> Bool {
         if certain.value == doubtful.value { return true }
-        if case .mergeable = policy { return false }
-        return certain.version.time >= doubtful.version.time
+        let isShared =
+            isLocal
+            ? known.toPeer.contains(doubtful.version.dot) : doubtful.syncCount <= known.fromPeer
+        if isShared { return true }
+        switch policy {
+        case .lastWriterWins, .keepLocal, .keepRemote:
+            return certain.version.time >= doubtful.version.time
+        default: return false
+        }
     }
 
     /// Before the last page is applied: writes anew what the peer has nothing of.

@@ -41,6 +41,9 @@ final class SyncSession {
     var doubted: Set<ReplicaID> = []
     /// The same of the peer.
     var peerDisputed: Set<ReplicaID> = []
+    /// What the peer was known to have when the exchange began, and how much of the peer's it
+    /// remembered that we have: of disputed ids, before one of the two went back.
+    var known = (toPeer: VersionVector(), fromPeer: SyncCount.zero)
     /// Keys of which the peer is known to have the write under a doubted id that is here, or that
     /// are left to the application.
     var confirmedKeys: Set<[UInt8]> = []
@@ -150,6 +153,7 @@ final class SyncSession {
         }
         let theirs = greeting?.knowledge?.syncCount ?? .zero
         acknowledged = greeting?.pushedThrough ?? .zero
+        known = (checkpoint.vector, acknowledged)
         pullPosition = min(checkpoint.pulledThrough, acknowledged)
         pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
         if pullPosition > theirs { pullPosition = .zero }
