@@ -15,7 +15,7 @@ struct Planted: Sendable, CustomTestStringConvertible {
         Planted(name: "joinVectorWithFirstPage", seed: 0x1),
         Planted(name: "skipSyncBeforeSend", seed: 0x6B),
         Planted(name: "reuseDot", seed: 0x1C),
-        Planted(name: "checkpointApartFromRecords", seed: 0x26),
+        Planted(name: "checkpointApartFromRecords", seed: 0x6F),
         Planted(name: "advanceCursorPastCap", seed: 0x1),
         Planted(name: "ignoreLifecycle", seed: 0x4D),
         Planted(name: "applyConflictUnasked", seed: 0xE),

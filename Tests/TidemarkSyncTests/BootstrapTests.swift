@@ -207,7 +207,12 @@ struct BootstrapTests {
         #expect(try await adopted("as it is") > 0)
         #expect(try await adopted("too little", bytesMin: 1 << 30) == 0)
         #expect(try await adopted("never", bytesMin: .max) == 0)
-        #expect(try await adopted("number taken") { _ = try $0.dataset("other") } == 0)
+        #expect(try await adopted("number of an empty one") { _ = try $0.dataset("other") } > 0)
+        #expect(
+            try await adopted("number taken") {
+                try $0.dataset("other").put("1", for: "its own")
+                _ = try $0.dataset()
+            } == 0)
         #expect(
             try await adopted("not empty") { try $0.dataset().put("here", for: "here first") } == 0)
         try sender.dataset().put([UInt8](repeating: 7, count: 5_000), for: Array("large".utf8))

@@ -144,8 +144,10 @@ struct SegmentAdoptionTests {
         try fixture.source.sealAll()
         let offer = try #require(try source.segmentOffer(bytesMin: 0))
         #expect(try source.segmentOffer(bytesMin: 1 << 30) == nil)
-        // Its number is that of another dataset.
-        _ = try fixture.target.dataset("other")
+        // Its number is that of another dataset, which has had a record.
+        let other = try fixture.target.dataset("other")
+        try other.put("1", for: "its own")
+        try other.delete("its own")
         let target = try fixture.target.dataset("main")
         #expect(try target.beginAdoption(of: offer) == nil)
         // It has the number itself, and a record.

@@ -101,7 +101,9 @@ struct OptionBoundsTests {
         let unbounded: Set<String> = [
             "durability", "createsIfMissing", "isReadOnly", "compactsAutomatically", "compression",
         ]
-        let forTests: Set<String> = ["segmentEntriesMax", "keptDatasetStatesMax"]
+        let forTests: Set<String> = [
+            "segmentEntriesMax", "keptDatasetStatesMax", "runsInline", "plantedBugs",
+        ]
         let options = Mirror(reflecting: StoreOptions()).children.compactMap(\.label)
         let bounded = Set(OptionBound.all.map(\.option))
         #expect(Set(options) == unbounded.union(forTests).union(bounded))
