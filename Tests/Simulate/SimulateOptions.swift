@@ -7,6 +7,7 @@ import Tidemark
 struct SimulateOptions {
     var seed = Seed(1)
     var seconds = 10.0
+    var seedsMax = Int.max
     /// Whether only the one seed is run.
     var isSingle = false
     var printsTrace = false
@@ -14,7 +15,7 @@ struct SimulateOptions {
     var findings: KnownFinding = []
 
     static let usage = """
-        usage: Simulate --seed N [--seconds S] [--only] [--trace] [--bug NAME]
+        usage: Simulate --seed N [--seconds S] [--seeds N] [--only] [--trace] [--bug NAME]
                         [--find forked|dragged]
         bugs that can be planted: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
         """
@@ -40,6 +41,9 @@ struct SimulateOptions {
         case "--seconds":
             guard let number = Double(value) else { return false }
             seconds = number
+        case "--seeds":
+            guard let number = Int(value), number > 0 else { return false }
+            seedsMax = number
         case "--bug":
             guard let bug = PlantedBugs.named.first(where: { $0.name == value })?.bug else {
                 return false

@@ -3,7 +3,7 @@ import Simulation
 import TestSupport
 import Tidemark
 
-/// Seed after seed until the time is up or one fails.
+/// Seed after seed until all were run, the time is up or one fails.
 struct SimulateRun {
     private let options: SimulateOptions
     private let started = SimulateRun.now()
@@ -56,7 +56,8 @@ struct SimulateRun {
                 say(line)
                 nextLine = Self.now() + Self.lineSeconds
             }
-        } while !options.isSingle && Self.now() < started + options.seconds
+        } while !options.isSingle && seedCount < options.seedsMax
+            && Self.now() < started + options.seconds
         say(line)
         say(
             "simulate: \(exchangeCount) exchanges, \(conflictCount) conflicts, "

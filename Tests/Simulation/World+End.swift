@@ -10,6 +10,8 @@ extension World {
         guard violation == nil else { return }
         note("healing")
         joinAll()
+        // The power may have failed in the last step.
+        afterEvent()
         // What is under way ends, and what is down comes up.
         _ = pump { true }
         guard violation == nil else { return }

@@ -147,7 +147,8 @@ package final class World: @unchecked Sendable {
         return !isWaiting()
     }
 
-    private func afterEvent() {
+    /// Counts the event, and lets those fall silent whose power failed in it.
+    func afterEvent() {
         eventCount += 1
         if eventCount > Self.eventsMax { fail(.neverRests, "\(eventCount) events") }
         for replica in replicas where replica.remains != nil { fallSilent(replica) }

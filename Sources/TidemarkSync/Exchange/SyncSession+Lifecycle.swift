@@ -63,7 +63,8 @@ extension SyncSession {
         }
     }
 
-    /// Gives every record that the condition holds for a new dot, with the same value.
+    /// Gives every record that the condition holds for a new dot, with the same value. A dataset
+    /// that was deleted has none.
     ///
     /// - Parameter content: what is written in place of a record.
     func rewrite(
@@ -74,7 +75,13 @@ extension SyncSession {
     ) throws(SyncError) {
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let isDone = try engine(dataset.name) { () throws(StoreError) in
-                let cursor = try dataset.records(includingDeleted: true)
+                let cursor: RecordCursor
+                do throws(StoreError) {
+                    cursor = try dataset.records(includingDeleted: true)
+                } catch {
+                    guard error.code == .datasetNotFound else { throw error }
+                    return true
+                }
                 var batch = ReplicationBatch()
                 var bytes = 0
                 var isDone = true
