@@ -201,6 +201,27 @@ struct FaultTests {
         try again.0.close()
     }
 
+    @Test("What a creation in doubt and its repetition say of a store that goes on writing")
+    func repeatedCreation() throws {
+        var workload = Workload()
+        let write = GeneratedWrite(dataset: "a", key: [1], value: [1], expectation: .none)
+        func acknowledge(_ operation: StoreOperation) {
+            workload.begin(operation)
+            workload.acknowledge(operation, default: .disk)
+        }
+        acknowledge(.createDataset("a"))
+        // The first may have failed before it did anything.
+        workload.begin(.createDataset("b"))
+        workload.fail(.createDataset("b"))
+        acknowledge(.createDataset("b"))
+        #expect(workload.present.liveNames == ["a"])
+        #expect(workload.states.last?.liveNames == ["a", "b"])
+        acknowledge(.write(write, .disk))
+        #expect(workload.present.liveNames == ["a", "b"])
+        #expect(workload.durableIndex == workload.acknowledgedIndex)
+        #expect(workload.states.count == workload.acknowledgedIndex + 1)
+    }
+
     @Test(
         "Whichever call fails, the error is typed and nothing acknowledged is lost",
         arguments: StorageFault.Failure.allCases)

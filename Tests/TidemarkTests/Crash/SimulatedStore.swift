@@ -21,26 +21,41 @@ struct Workload: Sendable {
     private(set) var durableIndex = 0
     /// The operations of the states in doubt.
     private var failed: [StoreOperation] = []
+    /// Creations that failed and then went well: either they found what the failed one had made,
+    /// and the store accepts no write any more, or they made it themselves.
+    private var repeated: [StoreOperation] = []
 
     /// The state that was acknowledged last.
     var present: StoreModel { states[acknowledgedIndex] }
 
+    /// The state of a store that still accepts writes.
+    private var writable: StoreModel {
+        var model = present
+        for creation in repeated { model.apply(creation) }
+        return model
+    }
+
     /// Foretells an operation that is about to be tried.
     mutating func begin(_ operation: StoreOperation) {
-        var next = present
+        var next = writable
         next.apply(operation)
         states.append(next)
     }
 
     /// The operation under way took effect. One that failed before it therefore did not: a store
     /// that is in doubt about a write accepts no other. What changes nothing takes no doubt away,
-    /// nor does opening a dataset whose creation is in doubt, which is to read.
+    /// nor does opening a dataset whose creation is in doubt, which may be to read; but the next
+    /// write that is accepted tells that it was there from then on.
     mutating func acknowledge(_ operation: StoreOperation, default durability: Durability) {
         let last = states.removeLast()
-        let hasChanged = last.liveCounts != present.liveCounts
+        let hasChanged = last.liveCounts != writable.liveCounts
         if hasChanged {
-            if case .createDataset = operation, failed.contains(operation) { return }
+            if case .createDataset = operation, failed.contains(operation) {
+                repeated.append(operation)
+                return
+            }
             failed = []
+            repeated = []
             states.removeSubrange((acknowledgedIndex + 1)...)
             states.append(last)
             acknowledgedIndex = states.count - 1
