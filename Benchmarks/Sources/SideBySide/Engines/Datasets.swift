@@ -24,6 +24,8 @@ extension Session {
     }
 }
 
-private func datasetKey(_ dataset: Int, _ record: Int) -> Int {
+/// Decides the value of a dataset's record, which must be the same for all engines, and the key of
+/// those that have no datasets.
+func datasetKey(_ dataset: Int, _ record: Int) -> Int {
     dataset * 1_000_000 + record
 }

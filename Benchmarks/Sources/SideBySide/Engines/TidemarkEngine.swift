@@ -163,7 +163,7 @@ final class TidemarkSession: Session {
             batch.reserveCapacity(records)
             for record in 0..<records {
                 Keys.write(record, to: keys.baseAddress! + record * Keys.bytes)
-                batch.append(values[dataset &+ record])
+                batch.append(values[datasetKey(dataset, record)])
             }
             try writeBatch(keys: UnsafeRawBufferPointer(keys), values: batch, in: opened)
         }
