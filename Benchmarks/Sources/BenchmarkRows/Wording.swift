@@ -22,6 +22,20 @@ public enum Wording {
         }
     }
 
+    /// Words in lines of at most so many columns behind a margin of four; a word that is longer
+    /// stands alone.
+    public static func wrapped(_ text: String, columns: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let last = lines.last, last.count + 1 + word.count <= columns {
+                lines[lines.count - 1] += " \(word)"
+            } else {
+                lines.append("    \(word)")
+            }
+        }
+        return lines
+    }
+
     public static func seconds(_ value: Double) -> String {
         switch value {
         case ..<1e-3: String(format: "%.0f us", value * 1e6)

@@ -17,13 +17,8 @@ struct Settings {
 
     /// For people, in lines that fit beside the table.
     var text: String {
-        let columnsMax = 88
-        var lines = ["\(engine) \(config): \(version)", "   "]
-        for word in settings.split(separator: " ") {
-            if lines[lines.count - 1].count + word.count >= columnsMax { lines.append("   ") }
-            lines[lines.count - 1] += " \(word)"
-        }
-        return lines.joined(separator: "\n")
+        (["\(engine) \(config): \(version)"] + Wording.wrapped(settings, columns: 88))
+            .joined(separator: "\n")
     }
 
     /// Of all contenders that are installed.

@@ -18,10 +18,14 @@ struct TidemarkKind: EngineKind {
 
     func settings(_ options: EngineOptions) -> String {
         let options = storeOptions(options)
-        return "durability=\(options.durability), compression=\(options.compression),"
-            + " blockCacheBytes=\(options.blockCacheBytes ?? 0),"
-            + " segmentBytes=\(options.segmentBytes), historyVersions=\(options.historyVersions),"
-            + " compactsAutomatically=\(options.compactsAutomatically)"
+        let memory = options.memoryLimit.map { "\($0)" } ?? "64 MiB beside the block cache"
+        return [
+            "durability=\(options.durability)", "compression=\(options.compression)",
+            "blockCacheBytes=\(options.blockCacheBytes ?? 0)", "memoryLimit=\(memory)",
+            "segmentBytes=\(options.segmentBytes)", "largeValueBytes=\(options.largeValueBytes)",
+            "historyVersions=\(options.historyVersions)",
+            "compactsAutomatically=\(options.compactsAutomatically)",
+        ].joined(separator: ", ")
     }
 
     func open(_ options: EngineOptions) throws -> TidemarkEngine {

@@ -8,9 +8,9 @@ enum ProcessFigures {
         return (kibibytes("RssAnon:", in: status) << 10, kibibytes("VmRSS:", in: status) << 10)
     }
 
-    /// Bytes that this process has caused to be written to disk, less what it took back by
-    /// deleting or truncating before it was written. A page that is changed again before the
-    /// system has written it counts once.
+    /// Bytes that this process has caused to be written to disk. The system counts a page when it
+    /// is made dirty: a page that is changed again before the system has written it counts once,
+    /// and one of a file that is deleted before that counts all the same.
     static func bytesWritten() -> Int {
         let io = text("/proc/self/io")
         return number("write_bytes:", in: io)

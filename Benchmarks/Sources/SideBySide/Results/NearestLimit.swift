@@ -33,12 +33,12 @@ enum NearestLimit {
             return Rule(limit: "cache-miss-load", size: { _ in 0 }, times: { _, _ in 0.5 })
         case "scan" where row.config == "lz4":
             return Rule(limit: "lz4-decompress", size: { _ in 8192 }, times: byBytes)
-        case "scan":
+        case "compact" where row.config == "lz4":
+            return Rule(limit: "lz4-compress", size: { _ in 8192 }, times: byBytes)
+        case "scan", "compact":
             return Rule(limit: "memcpy-large-area", size: record, times: byBytes)
         case "seek100", "prefixscan":
             return Rule(limit: "pread-cached", size: { _ in 4096 }, times: once)
-        case "compact":
-            return Rule(limit: "lz4-compress", size: { _ in 8192 }, times: byBytes)
         case "large-get":
             return Rule(limit: "memcpy-large-area", size: record, times: byBytes)
         case "open-clean", "open-killed", "datasets-open":

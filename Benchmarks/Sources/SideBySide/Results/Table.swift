@@ -14,7 +14,7 @@ struct Table {
         let sizes = Set(shown.compactMap(\.valueBytes)).sorted()
         return
             (sizes.map { size in section(size, shown.filter { $0.valueBytes == size }) }
-            + [limits()]).joined(separator: "\n")
+            + [limits(), settings()]).joined(separator: "\n")
     }
 
     private func limits() -> String {
@@ -29,6 +29,25 @@ struct Table {
         return (["What the machine can do"] + lines).joined(separator: "\n") + "\n"
     }
 
+    /// How every engine was set up, and the machine.
+    private func settings() -> String {
+        var lines = ["Settings"]
+        for row in rows {
+            guard let settings = row.extra.settings else { continue }
+            let durability = row.durability?.rawValue ?? "-"
+            lines.append("\(row.engine) \(row.config) \(row.extra.version ?? ""), \(durability):")
+            lines += Wording.wrapped(settings, columns: Self.columnsMax)
+        }
+        lines.append("Machine")
+        for row in rows {
+            for (name, value) in (row.extra.environment ?? [:]).sorted(by: { $0.key < $1.key }) {
+                lines += Wording.wrapped("\(name): \(value)", columns: Self.columnsMax)
+            }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static let columnsMax = 80
     private static let peers = ["rocksdb", "leveldb", "lmdb", "sqlite"]
 
     private func section(_ valueBytes: Int, _ rows: [Row]) -> String {
@@ -48,18 +67,34 @@ struct Table {
                 return Wording.ratio(ratio) + (best.extra.capped == true ? "*" : "")
             }
             let share = row.extra.limit.map { Wording.ratio($0.ratio * 100) + "%" } ?? "-"
+            let figure = Wording.figure(row) + (row.extra.capped == true ? "*" : "")
             let cells =
                 [
                     isOurs ? row.workload : "\(row.workload) \(row.engine)",
-                    row.config, Wording.figure(row),
+                    row.config, figure,
                     row.extra.spread.map { String(Int(($0 * 50).rounded())) } ?? "-",
                 ] + ratios + [share]
             lines.append(Self.columns(cells, first: isOurs ? 23 : 30))
         }
         if hasCapped(valueBytes) {
-            lines.append("* that peer had not finished within the time allowed")
+            lines.append("* not finished within the time allowed: the rate of what was done")
         }
+        lines += limitNames(rows)
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Which limit the rows stand next to; their lines have no room for it.
+    private func limitNames(_ rows: [Row]) -> [String] {
+        var workloads: [String: [String]] = [:]
+        for row in rows {
+            guard let limit = row.extra.limit else { continue }
+            let named = workloads[limit.name] ?? []
+            if !named.contains(row.workload) { workloads[limit.name] = named + [row.workload] }
+        }
+        return workloads.sorted { $0.key < $1.key }.flatMap { name, workloads in
+            ["LIMIT is \(name) for"]
+                + Wording.wrapped(workloads.joined(separator: ", "), columns: Self.columnsMax)
+        }
     }
 
     private func hasCapped(_ valueBytes: Int) -> Bool {
