@@ -48,7 +48,7 @@ let package = Package(
         .executableTarget(
             name: "sync-bench",
             dependencies: [
-                "BenchmarkRows",
+                "BenchmarkRows", "CLimits",
                 .product(name: "Tidemark", package: "tidemark"),
                 .product(name: "TidemarkSync", package: "tidemark"),
                 .product(name: "TidemarkHTTP", package: "tidemark"),

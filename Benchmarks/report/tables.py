@@ -110,7 +110,7 @@ def limits_table(rows: Rows) -> str:
         rate = row.figure
         bandwidth = row.extra.get("bytes_per_s")
         body.append([
-            escape(row.workload),
+            escape(row.workload if row.config == "-" else f"{row.workload} ({row.config})"),
             "–" if row.value_bytes is None else f"{row.value_bytes:,} B",
             "–" if rate is None else count_text(rate),
             "–" if not rate else seconds_text(1 / rate),

@@ -84,6 +84,7 @@ final class ManyDatasets {
         }
         var mean = sum.divided(by: exchanges)
         mean.more["datasets"] = Double(datasetCount)
+        mean.recordCount = datasetCount * recordsEach
         try await checkChangesAreSeen(store, hub)
         return mean
     }

@@ -22,6 +22,8 @@ struct Measurement: Sendable {
     var wireBytes: Int?
     /// Of the messages alone, without what carries them.
     var messageBytes: Int?
+    /// Records in the store, if they are not those of the working set.
+    var recordCount: Int?
     /// Further figures, by name.
     var more: [String: Double] = [:]
 
@@ -72,7 +74,7 @@ struct Outcome: Sendable {
         var row = Row(engine: name.engine, config: name.config, workload: name.workload)
         row.durability = name.durability
         row.valueBytes = workingSet.valueBytes
-        row.n = workingSet.recordCount
+        row.n = median.recordCount ?? workingSet.recordCount
         row.threads = 1
         if median.operations == nil {
             row.setRounds(rounds.map(\.seconds), unit: "s")

@@ -92,6 +92,7 @@ struct RunCommand: AsyncParsableCommand {
         let wanted = try selected()
         let ways: [TidemarkSession.Way] = memory ? [.http, .memory] : [.http]
         let settings = try Settings.all(ways: ways)
+        let limits = try LoopbackLimits(in: scratch)
         var outcomes: [Outcome] = []
         for bytes in try sizes() {
             let workingSet = WorkingSet(
@@ -107,10 +108,12 @@ struct RunCommand: AsyncParsableCommand {
                 throw error
             }
             try await suite.stop()
-            print(Table(runner.outcomes, workingSet).text)
+            print(Table(runner.outcomes, workingSet, limits).text)
             outcomes += runner.outcomes
         }
         for setting in settings { print(setting.text) }
-        if let json { try Row.write(settings.map(\.row) + outcomes.map(\.row), to: json) }
+        guard let json else { return }
+        let rows = outcomes.map { limits.row(of: $0) }
+        try Row.write(settings.map(\.row) + limits.rows + rows, to: json)
     }
 }

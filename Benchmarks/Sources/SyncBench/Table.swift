@@ -1,17 +1,17 @@
 import BenchmarkRows
 import Foundation
 
-/// The rows for people. The last column is what others are measured by: how many times as fast as
-/// the row Tidemark over HTTP is, with the same durability if there is such a row.
+/// The rows for people. The last column but one is what others are measured by: how many times as
+/// fast as the row Tidemark over HTTP is, with the same durability if there is such a row.
 struct Table {
-    private static let widths = [19, 20, 7, 11, 11, 11, 7, 8]
+    private static let widths = [24, 16, 6, 11, 9, 9, 7, 8, 6]
     private static let columns = [
-        "workload", "engine", "lasts", "records/s", "seconds", "wire", "spread", "ours/it",
+        "workload", "engine", "lasts", "records/s", "seconds", "wire", "spread", "ours/it", "limit",
     ]
 
     let text: String
 
-    init(_ rows: [Outcome], _ workingSet: WorkingSet) {
+    init(_ rows: [Outcome], _ workingSet: WorkingSet, _ limits: LoopbackLimits) {
         var lines = [
             "",
             "\(workingSet.recordCount) records, 16-byte keys, "
@@ -24,23 +24,26 @@ struct Table {
             if let previous, previous != row.name.workload { lines.append("") }
             let isNew = previous != row.name.workload
             previous = row.name.workload
-            lines.append(Self.line(Self.cells(of: row, among: rows, isNew: isNew)))
+            let share = limits.row(of: row).extra.limit
+            lines.append(Self.line(Self.cells(of: row, among: rows, share, isNew: isNew)))
         }
         lines.append("")
         lines.append(
             "lasts: survives kill -9 (kill), the loss of power (power), or neither (-). ours/it:")
         lines.append(
             "how many times as fast Tidemark over HTTP is. Nobody else here merges (sync-merge).")
+        lines.append(
+            "limit: how near ours is to one round trip of TCP, or to its bytes sent one way.")
         text = lines.joined(separator: "\n")
     }
 
-    private static func cells(of row: Outcome, among rows: [Outcome], isNew: Bool) -> [String] {
+    private static func cells(
+        of row: Outcome, among rows: [Outcome], _ share: Row.LimitShare?, isNew: Bool
+    ) -> [String] {
         let median = row.median
         let ours = ours(beside: row, among: rows)
-        let isMany = row.name.workload.hasPrefix("sync-idle-")
-        let workload = isMany ? "sync-idle-many" : row.name.workload
         return [
-            isNew ? workload : "",
+            isNew ? row.name.workload : "",
             "\(row.name.engine) \(row.name.config)",
             row.name.durability?.rawValue ?? "-",
             median.operations == nil ? "" : grouped(Int(median.rate)),
@@ -48,6 +51,7 @@ struct Table {
             (median.wireBytes ?? median.messageBytes).map(bytes) ?? "",
             String(format: "%.0f%%", (row.row.extra.spread ?? 0) * 100),
             ours.map { ratio($0.median.rate / median.rate) } ?? "",
+            share.map { String(format: "%.0f%%", $0.ratio * 100) } ?? "",
         ]
     }
 
