@@ -38,6 +38,7 @@ extension Chain {
         let compactStart = ticks_nanoseconds()
         try engine.compact()
         let compactSeconds = Double(ticks_nanoseconds() - compactStart) / 1e9
+        try engine.settle()
         report(
             Sample(
                 workload: "compact", valueBytes: 0, records: 0, operations: count,
