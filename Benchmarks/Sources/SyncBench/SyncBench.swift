@@ -43,7 +43,7 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Also with both sides in this process, without HTTP: config memory.")
     var memory = false
     @Option(help: "Rounds of each row; the medians are told.")
-    var rounds = 3
+    var rounds = 5
     @Option(help: "Seconds after which a row gets no further round.")
     var rowSeconds = 2.5
     @Option(help: "Only workloads whose whole names match this regular expression.")
