@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// A call of the operating system that failed in a test's own housekeeping.
 package struct FileFailure: Error, CustomStringConvertible {
@@ -124,6 +125,7 @@ package enum Files {
 /// A new directory that goes, with all that is in it, when the last reference to it goes.
 package final class TemporaryDirectory: Sendable {
     package let path: String
+    private let isKept = Atomic<Bool>(false)
 
     package init() throws {
         let base = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
@@ -133,7 +135,12 @@ package final class TemporaryDirectory: Sendable {
     }
 
     deinit {
-        Files.removeTree(path)
+        if !isKept.load(ordering: .relaxed) { Files.removeTree(path) }
+    }
+
+    /// Has it stay for whoever wants to look at what is in it.
+    package func keep() {
+        isKept.store(true, ordering: .relaxed)
     }
 
     /// The path of something within.

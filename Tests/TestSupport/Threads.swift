@@ -29,6 +29,16 @@ package final class ThreadGroup: Sendable {
     package init() {}
 
     package func start(_ body: @escaping @Sendable () -> Void) {
+        let thread = Self.create(body)
+        threads.withLock { $0.append(thread) }
+    }
+
+    /// Starts a thread that nobody waits for, and of which nothing is left once it has ended.
+    package static func startDetached(_ body: @escaping @Sendable () -> Void) {
+        pthread_detach(create(body))
+    }
+
+    private static func create(_ body: @escaping @Sendable () -> Void) -> pthread_t {
         // The reference passed on is released by the new thread when it takes it back.
         let retained = unsafe Unmanaged.passRetained(Body(body))
         var thread = pthread_t()
@@ -42,7 +52,7 @@ package final class ThreadGroup: Sendable {
             },
             retained.toOpaque())
         precondition(result == 0, "a test could not start a thread")
-        threads.withLock { $0.append(thread) }
+        return thread
     }
 
     package func join() {

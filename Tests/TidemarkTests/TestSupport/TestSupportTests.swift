@@ -100,6 +100,12 @@ struct TestSupportTests {
         #expect(try Files.list(path) == ["below"])
         directory = nil
         #expect(!Files.exists(path))
+        var kept: TemporaryDirectory? = try TemporaryDirectory()
+        let keptPath = try #require(kept?.path)
+        kept?.keep()
+        kept = nil
+        #expect(Files.exists(keptPath))
+        Files.removeTree(keptPath)
     }
 
     @Test("An error on any thread reaches the test")
