@@ -128,6 +128,17 @@ let package = Package(
         .executableTarget(
             name: "Soak", dependencies: ["Tidemark", "TestSupport"],
             path: "Tests/Soak", swiftSettings: settings),
+        .executableTarget(
+            name: "Torture",
+            dependencies: [
+                "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub", "TestSupport",
+                networking("Logging", "swift-log"),
+                networking("ServiceLifecycle", "swift-service-lifecycle"),
+            ],
+            path: "Tests/Torture", swiftSettings: settings),
+        .testTarget(
+            name: "TortureTests", dependencies: ["Tidemark", "TestSupport", "Torture"],
+            swiftSettings: settings),
         .target(
             name: "Simulation", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
             path: "Tests/Simulation", swiftSettings: settings),
