@@ -13,16 +13,20 @@ public import TidemarkSync
 /// await transport.shutdown()
 /// ```
 ///
-/// Each message is the body of a `POST {url}/v1/sync`. Redirects are not followed, so that the
-/// token goes nowhere else. Thread-safe; make one for each hub and keep it.
+/// Each message is the body of a `POST {url}/v1/sync`, and a question that waits for news that of a
+/// `POST {url}/v1/watch`, on a connection of its own. Redirects are not followed, so that the token
+/// goes nowhere else. Thread-safe; make one for each hub and keep it.
 public final class HTTPTransport: SyncTransport {
     /// What bodies of both directions are declared as.
     public static let contentType = "application/x-tidemark-sync"
 
-    private let address: String
+    private let base: String
     private let token: String?
     private let responseBytesMax: Int
     private let client: HTTPClient
+    /// For questions whose answers are late on purpose: they occupy connections, and may be silent
+    /// for so much longer.
+    private let watchClient: HTTPClient
 
     /// - Parameters:
     ///   - url: the hub's address without a path, like `http://127.0.0.1:8080`.
@@ -37,7 +41,7 @@ public final class HTTPTransport: SyncTransport {
         while base.hasSuffix("/") {
             base.removeLast()
         }
-        address = base + "/v1/sync"
+        self.base = String(base)
         self.token = token
         self.responseBytesMax = max(0, responseBytesMax)
         let silence = TimeAmount(timeout)
@@ -49,11 +53,17 @@ public final class HTTPTransport: SyncTransport {
         // A hub that refuses connections is to be reported at once, not at the end of the timeout.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        configuration.timeout.read = TimeAmount(
+            timeout + .milliseconds(SyncLimits.watchMillisecondsMax))
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit =
+            SyncLimits.watchesAtOnceMax
+        watchClient = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 
     deinit {
-        // The safety net of ``shutdown()``: the client keeps itself alive until it is done.
+        // The safety net of ``shutdown()``: the clients keep themselves alive until they are done.
         client.shutdown { _ in }
+        watchClient.shutdown { _ in }
     }
 
     /// Closes all connections. What is under way fails with `unreachable`; calling it twice is
@@ -61,24 +71,40 @@ public final class HTTPTransport: SyncTransport {
     public func shutdown() async {
         // It only fails if it was called before.
         try? await client.shutdown()
+        try? await watchClient.shutdown()
     }
 
     public func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
-        let message = try prepared(request)
+        try await exchange(request, at: base + "/v1/sync", by: client)
+    }
+
+    /// Cancelling the task closes the connection, by which the hub sees that nobody waits any more.
+    public func watch(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
+        try await exchange(request, at: base + "/v1/watch", by: watchClient)
+    }
+
+    private func exchange(
+        _ request: [UInt8], at address: String, by client: HTTPClient
+    ) async throws(SyncError) -> [UInt8] {
+        let message = try prepared(request, address)
         do {
-            return try await exchange(message)
+            return try await exchange(message, by: client)
         } catch {
-            guard error as? HTTPClientError == .remoteConnectionClosed else { throw failure(error) }
+            guard error as? HTTPClientError == .remoteConnectionClosed else {
+                throw failure(error, address)
+            }
         }
         // A kept connection that the hub closed while it was idle. Messages may be repeated.
         do {
-            return try await exchange(message)
+            return try await exchange(message, by: client)
         } catch {
-            throw failure(error)
+            throw failure(error, address)
         }
     }
 
-    private func prepared(_ request: [UInt8]) throws(SyncError) -> HTTPClientRequest {
+    private func prepared(
+        _ request: [UInt8], _ address: String
+    ) throws(SyncError) -> HTTPClientRequest {
         var message = HTTPClientRequest(url: address)
         message.method = .POST
         message.headers.add(name: "content-type", value: Self.contentType)
@@ -95,11 +121,14 @@ public final class HTTPTransport: SyncTransport {
         return message
     }
 
-    private func exchange(_ message: HTTPClientRequest) async throws -> [UInt8] {
+    private func exchange(
+        _ message: HTTPClientRequest, by client: HTTPClient
+    ) async throws -> [UInt8] {
+        let address = message.url
         // The whole exchange may take as long as it makes progress.
         let response = try await client.execute(message, deadline: .distantFuture)
         guard response.status == .ok else {
-            throw refusal(response.status)
+            throw refusal(response.status, address)
         }
         let type = response.headers.first(name: "content-type") ?? "none"
         guard type.lowercased().hasPrefix(Self.contentType) else {
@@ -112,7 +141,7 @@ public final class HTTPTransport: SyncTransport {
         return Array(body.readableBytesView)
     }
 
-    private func refusal(_ status: HTTPResponseStatus) -> SyncError {
+    private func refusal(_ status: HTTPResponseStatus, _ address: String) -> SyncError {
         switch status {
         case .unauthorized, .forbidden:
             SyncError(
@@ -133,7 +162,7 @@ public final class HTTPTransport: SyncTransport {
     }
 
     /// What a failure below HTTP means for an exchange.
-    private func failure(_ error: any Error) -> SyncError {
+    private func failure(_ error: any Error, _ address: String) -> SyncError {
         switch error {
         case let error as SyncError:
             return error

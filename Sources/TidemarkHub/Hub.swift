@@ -20,10 +20,11 @@ import TidemarkSync
 /// | request | answer |
 /// | --- | --- |
 /// | `POST /v1/sync` | a message of the sync protocol for a message, with the token |
+/// | `POST /v1/watch` | the same, but a watch is answered when there is news, or its time is over |
 /// | `GET /health` | status 200 while requests are taken, without the token |
 ///
-/// On graceful shutdown no more connections are taken and requests under way are answered; the
-/// store stays open, because it belongs to the caller.
+/// On graceful shutdown no more connections are taken and requests under way are answered, those
+/// that wait for news at once; the store stays open, because it belongs to the caller.
 public struct Hub: Service {
     private let store: Store
     private let configuration: HubConfiguration

@@ -4,6 +4,7 @@ import Logging
 import Metrics
 import NIOCore
 import NIOPosix
+import ServiceLifecycle
 import TidemarkHTTP
 import TidemarkSync
 
@@ -47,9 +48,12 @@ struct HubResponder: HTTPResponder {
             // Before the body is read: strangers take no memory.
             guard token.matches(request.headers[.authorization]) else { throw .unauthorized }
             return try await exchange(request, context)
+        case ("/v1/watch", .post):
+            guard token.matches(request.headers[.authorization]) else { throw .unauthorized }
+            return try await watch(request, context)
         case ("/health", _):
             throw .methodNotAllowed(allowed: "GET, HEAD")
-        case ("/v1/sync", _):
+        case ("/v1/sync", _), ("/v1/watch", _):
             throw .methodNotAllowed(allowed: "POST")
         default:
             throw .notFound
@@ -59,34 +63,73 @@ struct HubResponder: HTTPResponder {
     private func exchange(
         _ request: Request, _ context: BasicRequestContext
     ) async throws(Refusal) -> Response {
-        let type = request.headers[.contentType] ?? ""
-        guard type.lowercased().hasPrefix(HTTPTransport.contentType) else {
-            throw .unsupportedMediaType
-        }
-        let message = try await body(of: request)
+        try checkHead(of: request)
+        let message = try await message(in: request.body)
         let started = ContinuousClock.now
-        let answer: [UInt8]
-        do {
-            answer = try await threads.runIfActive { sync.respond(to: message) }
-        } catch {
-            throw .shuttingDown
-        }
-        record(
-            MessageLabel.kind(of: message), answer: answer, requestBytes: message.count,
-            duration: ContinuousClock.now - started, context.logger)
+        let answer = try await answer(to: message)
+        record(message, answer, since: started, context.logger)
         return Response(
             status: .ok, headers: [.contentType: HTTPTransport.contentType],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
     }
 
-    private func body(of request: Request) async throws(Refusal) -> [UInt8] {
+    /// Holds the answer back until there is news. No thread waits with it, and nothing of the wait
+    /// is left once the caller hangs up or the hub shuts down.
+    ///
+    /// To notice that the caller hangs up, the connection is read on behind the request. It can
+    /// carry no other one after that, and is closed behind the answer.
+    private func watch(
+        _ request: Request, _ context: BasicRequestContext
+    ) async throws(Refusal) -> Response {
+        try checkHead(of: request)
+        let started = ContinuousClock.now
+        let exchanged: (message: [UInt8], answer: [UInt8])
+        do {
+            exchanged = try await request.body.consumeWithCancellationOnInboundClose {
+                @Sendable body -> (message: [UInt8], answer: [UInt8]) in
+                let message = try await self.message(in: body)
+                guard MessageLabel.isWatch(message) else {
+                    return (message, try await self.answer(to: message))
+                }
+                let answer = await cancelWhenGracefulShutdown { await self.sync.watch(message) }
+                return (message, answer)
+            }
+        } catch let refusal as Refusal {
+            throw refusal
+        } catch {
+            // Nobody is there any more to be told.
+            throw .incomplete
+        }
+        record(exchanged.message, exchanged.answer, since: started, context.logger)
+        return Response(
+            status: .ok,
+            headers: [.contentType: HTTPTransport.contentType, .connection: "close"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: exchanged.answer)))
+    }
+
+    private func answer(to message: [UInt8]) async throws(Refusal) -> [UInt8] {
+        do {
+            return try await threads.runIfActive { sync.respond(to: message) }
+        } catch {
+            throw .shuttingDown
+        }
+    }
+
+    private func checkHead(of request: Request) throws(Refusal) {
+        let type = request.headers[.contentType] ?? ""
+        guard type.lowercased().hasPrefix(HTTPTransport.contentType) else {
+            throw .unsupportedMediaType
+        }
         if let declared = request.headers[.contentLength].flatMap({ Int($0) }),
             declared > requestBytesMax
         {
             throw .tooLarge(requestBytesMax)
         }
+    }
+
+    private func message(in body: RequestBody) async throws(Refusal) -> [UInt8] {
         do {
-            let buffer = try await request.body.collect(upTo: requestBytesMax)
+            let buffer = try await body.collect(upTo: requestBytesMax)
             return Array(buffer.readableBytesView)
         } catch is NIOTooManyBytesError {
             throw .tooLarge(requestBytesMax)
@@ -96,13 +139,15 @@ struct HubResponder: HTTPResponder {
     }
 
     private func record(
-        _ kind: String, answer: [UInt8], requestBytes: Int, duration: Duration, _ logger: Logger
+        _ message: [UInt8], _ answer: [UInt8], since started: ContinuousClock.Instant,
+        _ logger: Logger
     ) {
+        let (kind, duration) = (MessageLabel.kind(of: message), ContinuousClock.now - started)
         let isFailure = MessageLabel.isFailure(answer)
         let labels = [("kind", kind), ("outcome", isFailure ? "failure" : "success")]
         Counter(label: "tidemark_hub_messages", dimensions: labels).increment()
         Counter(label: "tidemark_hub_received_bytes", dimensions: [("kind", kind)])
-            .increment(by: requestBytes)
+            .increment(by: message.count)
         Counter(label: "tidemark_hub_sent_bytes", dimensions: [("kind", kind)])
             .increment(by: answer.count)
         Timer(label: "tidemark_hub_message_duration", dimensions: [("kind", kind)])
@@ -110,7 +155,7 @@ struct HubResponder: HTTPResponder {
         logger.log(
             level: isFailure ? .notice : .debug, "message answered",
             metadata: [
-                "kind": "\(kind)", "received": "\(requestBytes)", "sent": "\(answer.count)",
+                "kind": "\(kind)", "received": "\(message.count)", "sent": "\(answer.count)",
                 "outcome": isFailure ? "failure" : "success", "duration": "\(duration)",
             ])
     }

@@ -18,7 +18,7 @@ struct Refusal: Error {
 
     static let notFound = Refusal(
         status: .notFound, code: "notFound",
-        message: "nothing is here; this hub answers POST /v1/sync and GET /health")
+        message: "nothing is here; this hub answers POST /v1/sync, POST /v1/watch and GET /health")
 
     static func methodNotAllowed(allowed: String) -> Refusal {
         Refusal(

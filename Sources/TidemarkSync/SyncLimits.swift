@@ -24,6 +24,9 @@ public enum SyncLimits {
     public static let parallelDatasetsMax = 64
     /// Datasets that one watch asks about: as many as one hello tells of.
     public static let watchedDatasetsMax = datasetsPerAnswerMax
+    /// Watches that wait at the same time for one synchronizer, where it has more datasets to ask
+    /// about than one watch may name: each occupies a connection.
+    public static let watchesAtOnceMax = 8
     /// How long the answer to a watch may wait, in milliseconds: less than the half minute or
     /// minute after which proxies and clients give up on a silent connection.
     public static let watchMillisecondsMax = 25_000

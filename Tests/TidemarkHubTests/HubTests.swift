@@ -106,6 +106,8 @@ struct HubTests {
             (.POST, "/health", 405, "methodNotAllowed"),
             (.GET, "/v1/sync", 405, "methodNotAllowed"),
             (.POST, "/v1/sync", 401, "unauthorized"),
+            (.GET, "/v1/watch", 405, "methodNotAllowed"),
+            (.POST, "/v1/watch", 401, "unauthorized"),
             (.GET, "/", 404, "notFound"),
             (.POST, "/v2/sync", 404, "notFound"),
         ]

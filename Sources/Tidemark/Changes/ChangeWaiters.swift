@@ -87,6 +87,8 @@ final class ChangeWaiters: Sendable {
 
     var isClosed: Bool { waiters.withLock { $0.isClosed } }
 
+    var sleeperCount: Int { waiters.withLock { $0.waiting.count } }
+
     func close() {
         let tokens = waiters.withLock { waiters in
             waiters.isClosed = true

@@ -34,4 +34,7 @@ extension Store {
         }
         return ahead
     }
+
+    /// How many tasks sleep now until something changes.
+    package var sleeperCount: Int { engine.waiters.sleeperCount }
 }

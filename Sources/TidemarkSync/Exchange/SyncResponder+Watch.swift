@@ -31,7 +31,7 @@ extension SyncResponder {
     /// nil if it is another message or none: then it is answered as any.
     private func watchRequest(_ request: [UInt8]) -> WatchRequest? {
         guard request.count <= limits.requestBytesMax,
-            MessageLabel.kind(of: request) == "\(MessageKind.watch)",
+            MessageLabel.isWatch(request),
             let frame = try? MessageFrame.decoded(request),
             SyncLimits.protocolVersions.contains(frame.version),
             case .watch(let watch) = try? SyncMessage(frame)

@@ -8,6 +8,12 @@ package enum MessageLabel {
         return "\(kind)"
     }
 
+    /// Whether the message is a question whose answer may wait for something to happen.
+    package static func isWatch(_ message: [UInt8]) -> Bool {
+        message.starts(with: MessageFrame.magic) && message.count > MessageFrame.kindOffset
+            && message[MessageFrame.kindOffset] == MessageKind.watch.rawValue
+    }
+
     /// Whether the message is an error answer.
     package static func isFailure(_ message: [UInt8]) -> Bool {
         message.count > MessageFrame.kindOffset
