@@ -30,6 +30,11 @@ public enum SyncLimits {
     /// How long the answer to a watch may wait, in milliseconds: less than the half minute or
     /// minute after which proxies and clients give up on a silent connection.
     public static let watchMillisecondsMax = 25_000
+    /// The shortest wait of a watch that shares the time with others, in milliseconds: below that
+    /// they would do little but ask.
+    static let watchMillisecondsMin = 1_000
+    /// Bytes of a synchronizer's name: its length takes one byte in a key.
+    static let synchronizerNameBytesMax = 255
     /// Marks in a hello: for as many peers a store knows since when nothing has changed.
     static let marksMax = SettledExchange.countMax
     /// Bytes of the text in an error answer.

@@ -65,7 +65,7 @@ struct WatchTests {
                 store: a, transport: transport,
                 options: SynchronizerOptions(
                     backOff: BackOff(first: .seconds(300)), pollInterval: .seconds(3_600)))
-            synchronizer.subscribe(["notes"])
+            try synchronizer.subscribe(["notes"])
             for number in 1...3 {
                 try await Self.until("waiting") { hub.sleeperCount == 1 }
                 try hub.dataset("notes").put("\(number)", for: "key")

@@ -51,8 +51,8 @@ struct SubscriptionTests {
         let synchronizer = Synchronizer(
             store: a.store, transport: transport, environment: time)
         var events = synchronizer.events().makeAsyncIterator()
-        synchronizer.subscribe(["notes"])
-        #expect(synchronizer.subscriptions == ["notes"])
+        try synchronizer.subscribe(["notes"])
+        #expect(try synchronizer.subscriptions == ["notes"])
         await next(&events, "started notes")
         for number in 0..<5 {
             // The peer waits, or will: either way it tells of what is written now.
@@ -64,8 +64,8 @@ struct SubscriptionTests {
         // Of a dataset that nobody subscribed to nothing is told.
         try b.dataset("other").put("1", for: "key")
         await time.untilAsleep()
-        synchronizer.unsubscribe(["notes"])
-        #expect(synchronizer.subscriptions.isEmpty)
+        try synchronizer.unsubscribe(["notes"])
+        #expect(try synchronizer.subscriptions.isEmpty)
         await synchronizer.shutdown()
         while let event = await events.next() { Issue.record("\(event.label)") }
         #expect(try a.store.existingDataset("other") == nil)
@@ -77,7 +77,7 @@ struct SubscriptionTests {
             store: a.store, transport: transport, environment: time)
         var events = synchronizer.events().makeAsyncIterator()
         try a.dataset().put("1", for: "key")
-        synchronizer.subscribeAll()
+        try synchronizer.subscribeAll()
         await next(&events, "ended notes")
         for round in 1...3 {
             await time.untilAsleep()
@@ -85,7 +85,7 @@ struct SubscriptionTests {
             time.advance(by: .milliseconds(SyncLimits.watchMillisecondsMax))
         }
         await time.untilAsleep()
-        await synchronizer.unsubscribeAll()
+        try await synchronizer.unsubscribeAll()
         #expect(transport.watchCount == 4)
         // No run was needed for any of it.
         await synchronizer.shutdown()
@@ -99,7 +99,7 @@ struct SubscriptionTests {
             store: a.store, transport: transport,
             options: SynchronizerOptions(pollInterval: .seconds(7)), environment: time)
         var events = synchronizer.events().makeAsyncIterator()
-        synchronizer.subscribe(["notes"])
+        try synchronizer.subscribe(["notes"])
         await next(&events, "started notes")
         // Neither side has the dataset yet: that is told, and the subscription goes on.
         await next(&events, "ended notes")
@@ -127,7 +127,7 @@ struct SubscriptionTests {
         await next(&events, "ended notes")
         try a.dataset().put("ours", for: "both")
         try b.dataset().put("theirs", for: "both")
-        synchronizer.subscribe(["notes"])
+        try synchronizer.subscribe(["notes"])
         for wait in [1, 2, 4] {
             await next(&events, "background conflictPending")
             await time.untilAsleep()
@@ -149,7 +149,7 @@ struct SubscriptionTests {
         var events = synchronizer.events().makeAsyncIterator()
         try await synchronizer.synchronize()
         isDown.withLock { $0 = true }
-        synchronizer.subscribe(["notes"])
+        try synchronizer.subscribe(["notes"])
         await next(&events, "background unauthorized")
         await time.untilAsleep()
         isDown.withLock { $0 = false }
@@ -173,7 +173,7 @@ struct SubscriptionTests {
         #expect(synchronizer.peer == b.store.replicaID)
         _ = responders.withLock { $0.removeFirst() }
         var events = synchronizer.events().makeAsyncIterator()
-        synchronizer.subscribe(["notes"])
+        try synchronizer.subscribe(["notes"])
         await next(&events, "remote notes key")
         await next(&events, "ended notes")
         #expect(synchronizer.peer == c.store.replicaID)

@@ -24,7 +24,7 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     case failed
     /// Exchanges: when, with whom, and what they changed.
     case exchanges
-    /// When each dataset was last synchronised with each peer.
+    /// What a synchronizer keeps for its next life: which datasets it is subscribed to.
     case sync
     /// A first exchange that is under way.
     case bootstrap

@@ -102,7 +102,9 @@ struct PeerConnection: Sendable {
     /// Returns when something changed, the time is over, or the responder cannot wait.
     func watch(_ request: WatchRequest) async throws(SyncError) -> WatchAnswer {
         var traffic = Traffic()
-        let answer = try await ask(.watch(request), &traffic, isWatch: true)
+        // What need not wait goes the way of every other question.
+        let isWatch = request.waitMilliseconds > 0
+        let answer = try await ask(.watch(request), &traffic, isWatch: isWatch)
         guard case .watchAnswer(let watched) = answer else { throw Self.misplaced(answer) }
         let known = Dictionary(
             request.items.map { ($0.dataset, $0.since) }, uniquingKeysWith: { first, _ in first })

@@ -6,7 +6,8 @@ struct BackgroundWork: Sendable {
     var scheduled: [Task<Void, Never>] = []
     /// Waits for the peer's announcements.
     var watching: Task<Void, Never>?
-    var subscriptions = Subscriptions()
+    /// Which datasets it asks about.
+    var watched = Subscriptions()
 
     mutating func takeAll() -> [Task<Void, Never>] {
         defer { (scheduled, watching) = ([], nil) }
@@ -16,9 +17,10 @@ struct BackgroundWork: Sendable {
 
 extension Synchronizer {
     /// Begins to synchronise all datasets in the background: at once, after each
-    /// ``SyncSchedule/interval``, and whenever a network that may be used comes back. Without an
-    /// interval and a source of connectivity there is nothing to begin. Calling it again changes
-    /// nothing.
+    /// ``SyncSchedule/interval``, and whenever a network that may be used comes back. Goes on with
+    /// the subscriptions that the store keeps from an earlier synchronizer of this name. Without an
+    /// interval, a source of connectivity and subscriptions there is nothing to begin. Calling it
+    /// again changes nothing.
     ///
     /// Errors go to ``SyncDelegate/syncFailedInBackground(_:)`` and
     /// ``SyncEvent/backgroundFailure(_:)``, and the schedule goes on.
@@ -32,10 +34,12 @@ extension Synchronizer {
                 work.scheduled.append(networkTask(connectivity))
             }
         }
+        resumeSubscriptions()
     }
 
-    /// Ends what ``start()`` began; a run that only the background had asked for is cancelled. It
-    /// has ended when this returns. Calling it again, or before `start`, is fine.
+    /// Ends what goes by the clock and the network; a run that only they had asked for is
+    /// cancelled. It has ended when this returns. Subscriptions go on. Calling it again, or before
+    /// `start`, is fine.
     public func stop() async {
         let tasks = background.withLock { work in
             defer { work.scheduled = [] }

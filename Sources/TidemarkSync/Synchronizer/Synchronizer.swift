@@ -175,12 +175,13 @@ public final class Synchronizer: Sendable {
 
     /// Ends everything: background work is stopped, a run under way is cancelled and has ended
     /// when this returns, callers who wait get `cancelled`, and the events end. The store stays
-    /// open. Calling it twice is fine; afterwards nothing can be started any more.
+    /// open, and keeps the subscriptions. Calling it twice is fine; afterwards nothing can be
+    /// started any more.
     public func shutdown() async {
         // First of all nothing more is taken in: what is begun from now on ends at once.
         let run = queue.closeAtOnce()
         await stop()
-        await unsubscribeAll()
+        await stopWatching()
         await run?.value
         runner.events.close()
     }

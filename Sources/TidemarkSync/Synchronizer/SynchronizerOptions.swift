@@ -1,5 +1,8 @@
 /// How a ``Synchronizer`` works.
 public struct SynchronizerOptions: Sendable {
+    /// Under which name the store keeps the subscriptions: at most 255 bytes of UTF-8. Of a store
+    /// that is synchronised with several peers, each synchronizer needs a name of its own.
+    public var name: String
     /// How each exchange is carried out.
     public var exchange: SyncOptions
     /// How often a run is tried in all, while its errors are such as pass: 1...1,000.
@@ -16,12 +19,16 @@ public struct SynchronizerOptions: Sendable {
     public var pollInterval: Duration
     /// How many events are kept for a consumer that is behind: 1...1,000,000.
     public var eventsMax: Int
+    /// How many datasets one question for news is about: fewer only in tests.
+    var watchItemsMax = SyncLimits.watchedDatasetsMax
 
     public init(
-        exchange: SyncOptions = SyncOptions(), attemptsMax: Int = 5, backOff: BackOff = BackOff(),
-        deadline: Duration? = nil, network: NetworkPolicy = .anyNetwork,
-        pollInterval: Duration = .seconds(15), eventsMax: Int = 1_024
+        name: String = "", exchange: SyncOptions = SyncOptions(), attemptsMax: Int = 5,
+        backOff: BackOff = BackOff(), deadline: Duration? = nil,
+        network: NetworkPolicy = .anyNetwork, pollInterval: Duration = .seconds(15),
+        eventsMax: Int = 1_024
     ) {
+        self.name = name
         self.exchange = exchange
         self.attemptsMax = attemptsMax
         self.backOff = backOff
@@ -37,6 +44,7 @@ public struct SynchronizerOptions: Sendable {
         options.attemptsMax = min(max(attemptsMax, 1), 1_000)
         options.pollInterval = max(pollInterval, .milliseconds(1))
         options.eventsMax = min(max(eventsMax, 1), 1_000_000)
+        options.watchItemsMax = min(max(watchItemsMax, 1), SyncLimits.watchedDatasetsMax)
         return options
     }
 }

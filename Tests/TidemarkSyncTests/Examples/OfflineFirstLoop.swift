@@ -34,10 +34,10 @@ actor Notebook {
 
     /// Synchronises until `close`: at once, every five minutes, when the network comes back, and
     /// when the hub announces a change.
-    func run() async {
+    func run() async throws {
         let events = synchronizer.events()
+        try synchronizer.subscribe(["notes"])
         synchronizer.start()
-        synchronizer.subscribe(["notes"])
         for await event in events {
             switch event {
             case .localChanged(_, let keys):

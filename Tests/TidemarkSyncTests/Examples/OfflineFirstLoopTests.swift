@@ -29,7 +29,7 @@ struct OfflineFirstLoopTests {
         try await phone.write("milk", as: "shopping")
         try await phone.write("offline", as: "plan")
         try await desk.write("bread", as: "shopping")
-        let loops = [Task { await phone.run() }, Task { await desk.run() }]
+        let loops = [Task { try await phone.run() }, Task { try await desk.run() }]
         // The desk's note reaches the hub while the phone is offline.
         for try await record in try hub.dataset().liveChanges(since: .zero) {
             if record.keyText == "shopping" { break }
@@ -48,7 +48,7 @@ struct OfflineFirstLoopTests {
         while try await phone.unsentCount() > 0 { await Task.yield() }
         await phone.close()
         await desk.close()
-        for loop in loops { await loop.value }
+        for loop in loops { try await loop.value }
         #expect(try await phone.text(of: "shopping") == "bread\nmilk")
         #expect(await desk.changedElsewhere == ["plan", "shopping"])
         #expect(await desk.problem == nil)
