@@ -24,6 +24,8 @@ extension SyncSession {
             }
             // What is about no record may still leave: how far we have pulled, for one.
             guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
+            // Before the sync, so that it is durable when it is claimed.
+            let pulled = try pulledThrough()
             let page = try engine(dataset.name) { () throws(StoreError) in
                 // That there is a peer must be known before it has anything: of a dataset that
                 // nobody else has, the store may forget deletions.
@@ -33,7 +35,6 @@ extension SyncSession {
                 if !has(.skipSyncBeforeSend) { try store.sync() }
                 return page
             }
-            let pulled = try pulledThrough()
             let request = PushRequest(
                 address: address, since: pushPosition, acknowledged: pulled, page: page,
                 disputed: peerDisputed.sorted())

@@ -72,7 +72,8 @@ struct DatasetGreeting: Hashable, Sendable {
 /// Asks for changes.
 struct PullRequest: Hashable, Sendable {
     var address: Address
-    /// In the responder's order of change. The asker has durably applied everything up to here.
+    /// In the responder's order of change. The asker has applied everything up to here; whether
+    /// durably, only its next push says.
     var since: SyncCount
     var recordsMax: Int
     var bytesMax: Int
