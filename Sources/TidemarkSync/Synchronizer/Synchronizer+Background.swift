@@ -1,4 +1,5 @@
 import Synchronization
+import Tidemark
 
 /// The tasks of a ``Synchronizer`` that nobody waits for.
 struct BackgroundWork: Sendable {
@@ -17,10 +18,10 @@ struct BackgroundWork: Sendable {
 
 extension Synchronizer {
     /// Begins to synchronise all datasets in the background: at once, after each
-    /// ``SyncSchedule/interval``, and whenever a network that may be used comes back. Goes on with
-    /// the subscriptions that the store keeps from an earlier synchronizer of this name. Without an
-    /// interval, a source of connectivity and subscriptions there is nothing to begin. Calling it
-    /// again changes nothing.
+    /// ``SyncSchedule/interval``, ``SyncSchedule/afterWrite`` those that have changed, and whenever
+    /// a network that may be used comes back. Goes on with the subscriptions that the store keeps
+    /// from an earlier synchronizer of this name. Without any of these there is nothing to begin.
+    /// Calling it again changes nothing.
     ///
     /// Errors go to ``SyncDelegate/syncFailedInBackground(_:)`` and
     /// ``SyncEvent/backgroundFailure(_:)``, and the schedule goes on.
@@ -29,6 +30,9 @@ extension Synchronizer {
             guard work.scheduled.isEmpty, !queue.isClosed else { return }
             if let interval = runner.schedule.interval {
                 work.scheduled.append(clockTask(interval))
+            }
+            if let delay = runner.schedule.afterWrite {
+                work.scheduled.append(writeTask(delay))
             }
             if let connectivity = runner.connectivity {
                 work.scheduled.append(networkTask(connectivity))
@@ -69,6 +73,17 @@ extension Synchronizer {
                     return
                 }
             }
+        }
+    }
+
+    private func writeTask(_ delay: Duration) -> Task<Void, Never> {
+        // From here on no change is missed. What is older leaves with the first run, which is the
+        // business of the others if there are any.
+        let changes = store.changedDatasets()
+        let isAlone = runner.schedule.interval == nil && runner.connectivity == nil
+        return Task { [runner, queue] in
+            if isAlone { await queue.runInBackground(nil) }
+            await runner.follow(changes, after: delay, queue)
         }
     }
 

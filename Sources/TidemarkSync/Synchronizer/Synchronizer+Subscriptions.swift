@@ -1,9 +1,9 @@
 import Synchronization
 public import Tidemark
 
-// Which datasets are watched is kept in the store, so that it holds in the next life of the process,
-// too. A change is durable before it is acted upon; whoever watches then goes by what is kept. How
-// the peer is asked for news says `SyncRunner+Watch.swift`.
+// Which datasets are watched is kept in the store, so that it holds in the next life of the
+// process, too. A change is durable before it is acted upon; whoever watches then goes by what is
+// kept. How the peer is asked for news says `SyncRunner+Watch.swift`.
 
 /// That a dataset of a peer has come to a count: what a peer's push of any kind (a long poll, a
 /// message queue, a mobile push service) has to carry.
