@@ -14,6 +14,19 @@ extension Dataset {
         try size(of: Array(key.utf8))
     }
 
+    /// When the dataset was made, or last made anew after a deletion, by the clock of the replica
+    /// that did. Replicas that have exchanged it agree. O(1).
+    /// - Throws: `datasetNotFound`, `closed`.
+    public var creationTime: HybridTime {
+        get throws(StoreError) {
+            try engine.monitor.withLock { () throws(StoreError) in
+                try engine.checkOpen()
+                guard state.isVisible else { throw StoreError.datasetNotFound(state.name) }
+                return state.lifecycle.time
+            }
+        }
+    }
+
     /// How many records, tombstones included, were written here and are not known to be anywhere
     /// else: those with ``Record/isDirty``, but for such as a peer has taken and not yet said so.
     ///

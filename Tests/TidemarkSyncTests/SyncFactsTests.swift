@@ -60,4 +60,24 @@ struct SyncFactsTests {
         let error = #expect(throws: StoreError.self) { try dataset.dirtyCount() }
         #expect(error?.code == .datasetNotFound)
     }
+
+    @Test func theTimeOfCreationIsTheSameEverywhere() async throws {
+        let dataset = try a.dataset()
+        let made = try dataset.creationTime
+        try dataset.put("1", for: "key")
+        #expect(try dataset.creationTime == made)
+        // Both have made one of that name before they meet: the later time counts.
+        let early = try b.dataset("plans").creationTime
+        a.clock.putForward(bySeconds: 60)
+        let late = try a.dataset("plans").creationTime
+        #expect(late > early)
+        try await a.store.synchronize(with: b.transport)
+        #expect(try b.dataset().creationTime == made)
+        #expect(try b.dataset("plans").creationTime == late)
+        #expect(try a.dataset("plans").creationTime == late)
+        try a.store.deleteDataset("notes")
+        let error = #expect(throws: StoreError.self) { try dataset.creationTime }
+        #expect(error?.code == .datasetNotFound)
+        #expect(try a.dataset().creationTime > made)
+    }
 }
