@@ -119,7 +119,7 @@ struct SubscriptionBookTests {
             case 2: after.names.remove(dataset)
             default: after.names.insert(dataset)
             }
-            try SubscriptionBook(a.store, name: name).replace(before, by: after)
+            try SynchronizerBook(a.store, name: name).replace(before, by: after)
             model[name] = after
             switch Int.random(in: 0..<10, using: &random) {
             case 0: try a.reopen()
@@ -127,7 +127,7 @@ struct SubscriptionBookTests {
             default: break
             }
             for name in names {
-                let kept = try SubscriptionBook(a.store, name: name).subscriptions()
+                let kept = try SynchronizerBook(a.store, name: name).subscriptions()
                 #expect(kept == model[name] ?? Subscriptions(), "seed \(seed)")
             }
         }

@@ -24,7 +24,8 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     case failed
     /// Exchanges: when, with whom, and what they changed.
     case exchanges
-    /// What a synchronizer keeps for its next life: which datasets it is subscribed to.
+    /// What a synchronizer keeps for its next life: which datasets it is subscribed to, and when
+    /// it last exchanged each.
     case sync
     /// A first exchange that is under way.
     case bootstrap

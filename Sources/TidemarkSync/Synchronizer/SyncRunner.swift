@@ -54,6 +54,9 @@ final class SyncRunner: Sendable {
         history.withLock { $0.note(outcome, at: now) }
         switch outcome {
         case .success(let report):
+            keep { (book) throws(StoreError) in
+                try book.note(report, isAll: wish.names == nil, at: now)
+            }
             if wish.isBackground {
                 for error in report.datasets.compactMap(\.error) {
                     events.send(.backgroundFailure(error))
@@ -107,8 +110,19 @@ final class SyncRunner: Sendable {
         if isFull, wish.names == nil, total.isComplete {
             let now = environment.now()
             history.withLock { $0.lastFullSync = now }
+            keep { (book) throws(StoreError) in try book.noteFullSync(at: now) }
         }
         return .success(total)
+    }
+
+    /// Writes down a time. That it cannot be written is told nobody: nothing depends on it, and
+    /// what ails the store shows in the exchange itself.
+    private func keep(_ note: (SynchronizerBook) throws(StoreError) -> Void) {
+        do throws(StoreError) {
+            try note(SynchronizerBook(store, name: options.name))
+        } catch {
+            return
+        }
     }
 
     private func isFull(_ wish: SyncWish) -> Bool {

@@ -113,7 +113,7 @@ extension Synchronizer {
 
     private func keptSubscriptions() throws(SyncError) -> Subscriptions {
         try engine { () throws(StoreError) in
-            try SubscriptionBook(store, name: runner.options.name).subscriptions()
+            try SynchronizerBook(store, name: runner.options.name).subscriptions()
         }
     }
 
@@ -124,7 +124,7 @@ extension Synchronizer {
     ) throws(SyncError) {
         try background.withLock { work throws(SyncError) in
             let kept = try engine { () throws(StoreError) in
-                let book = try SubscriptionBook(store, name: runner.options.name)
+                let book = try SynchronizerBook(store, name: runner.options.name)
                 let before = try book.subscriptions()
                 var after = before
                 change(&after)

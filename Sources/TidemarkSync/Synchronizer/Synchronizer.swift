@@ -31,8 +31,9 @@ public final class Synchronizer: Sendable {
     ///   - transport: leads to one peer. Another peer has another synchronizer.
     ///   - connectivity: tells what network there is; nil if there always is one.
     ///   - delegate: is told of everything that happens, and kept until ``shutdown()``.
-    ///   - lastFullSync: what ``lastFullSync`` was in an earlier life of the process. nil: there
-    ///     was none, so that a schedule that asks for full exchanges begins with one.
+    ///   - lastFullSync: when a full exchange of all datasets last ended, in milliseconds since
+    ///     1970. nil: what the store keeps of an earlier synchronizer of the same name; if that is
+    ///     nothing, too, a schedule that asks for full exchanges begins with one.
     ///   - environment: clock and randomness.
     public init(
         store: Store, transport: any SyncTransport,
@@ -42,9 +43,11 @@ public final class Synchronizer: Sendable {
         environment: any SyncEnvironment = SystemSyncEnvironment()
     ) {
         self.store = store
+        let kept = try? SynchronizerBook(store, name: options.name).lastFullSync()
         let runner = SyncRunner(
             store: store, transport: transport, options: options, schedule: schedule,
-            connectivity: connectivity, environment: environment, lastFullSync: lastFullSync)
+            connectivity: connectivity, environment: environment,
+            lastFullSync: lastFullSync ?? kept)
         self.runner = runner
         queue = RunQueue { wish in await runner.run(wish) }
         if let delegate {
@@ -154,18 +157,32 @@ public final class Synchronizer: Sendable {
         SyncEvents(mailbox: runner.events.open())
     }
 
-    /// When the last run ended, well or not, in milliseconds since 1970. Like all of these, since
-    /// this synchronizer was made.
+    /// When an exchange of the dataset last ended whole, in milliseconds since 1970; nil if none
+    /// ever did. The store keeps it for the next synchronizer of the same
+    /// ``SynchronizerOptions/name``, though a loss of power may take back the last one. O(1).
+    ///
+    /// - Throws: `store`.
+    public func lastSync(of dataset: String) throws(SyncError) -> UInt64? {
+        try engine(dataset) { () throws(StoreError) in
+            try SynchronizerBook(store, name: runner.options.name).lastSync(of: dataset)
+        }
+    }
+
+    /// When the last run ended, well or not, in milliseconds since 1970; since this synchronizer
+    /// was made.
     public var lastRun: UInt64? { runner.status.lastRun }
 
-    /// When a run last ended with all its datasets exchanged whole, in milliseconds since 1970.
+    /// When a run last ended with all its datasets exchanged whole, in milliseconds since 1970;
+    /// since this synchronizer was made.
     public var lastSuccess: UInt64? { runner.status.lastSuccess }
 
-    /// When a full exchange of all datasets last ended whole, in milliseconds since 1970. Keep it
-    /// if ``SyncSchedule/fullSyncAfter`` is to hold beyond the end of the process.
+    /// When a full exchange of all datasets last ended whole, in milliseconds since 1970. The store
+    /// keeps it as ``lastSync(of:)``, so that ``SyncSchedule/fullSyncAfter`` holds beyond the end
+    /// of the process.
     public var lastFullSync: UInt64? { runner.status.lastFullSync }
 
-    /// What the last run failed with, or its first dataset that failed; nil if all went well.
+    /// What the last run failed with, or its first dataset that failed; nil if all went well, or
+    /// there was none since this synchronizer was made.
     public var lastError: SyncError? { runner.status.lastError }
 
     /// The other side, once it has said who it is.

@@ -1,7 +1,8 @@
 /// How a ``Synchronizer`` works.
 public struct SynchronizerOptions: Sendable {
-    /// Under which name the store keeps the subscriptions: at most 255 bytes of UTF-8. Of a store
-    /// that is synchronised with several peers, each synchronizer needs a name of its own.
+    /// Under which name the store keeps the subscriptions and the times of exchanges: at most 255
+    /// bytes of UTF-8. Of a store that is synchronised with several peers, each synchronizer needs
+    /// a name of its own.
     public var name: String
     /// How each exchange is carried out.
     public var exchange: SyncOptions
