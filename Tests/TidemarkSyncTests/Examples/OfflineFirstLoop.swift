@@ -14,7 +14,8 @@ actor Notebook {
             store: store, transport: hub,
             options: SynchronizerOptions(
                 exchange: SyncOptions(policy: .custom(Self.merge)), network: .freeOnly),
-            schedule: SyncSchedule(interval: .seconds(300), fullSyncAfter: .seconds(86_400)),
+            schedule: SyncSchedule(
+                interval: .seconds(300), afterWrite: .seconds(1), fullSyncAfter: .seconds(86_400)),
             connectivity: network)
     }
 
@@ -32,8 +33,8 @@ actor Notebook {
         try notes.dirtyCount()
     }
 
-    /// Synchronises until `close`: at once, every five minutes, when the network comes back, and
-    /// when the hub announces a change.
+    /// Synchronises until `close`: at once, a second after a write, every five minutes, when the
+    /// network comes back, and when the hub announces a change.
     func run() async throws {
         let events = synchronizer.events()
         try synchronizer.subscribe(["notes"])
