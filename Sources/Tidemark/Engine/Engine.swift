@@ -28,6 +28,7 @@ final class Engine: @unchecked Sendable {
     /// For rests of a given length, under no lock.
     let pacing = Monitor()
     let gaps = GapMemory()
+    let sumTables = SumTables()
     /// Entries with a greater sequence are not yet, or not wholly, committed.
     let visibleSequence = Atomic<UInt64>(0)
     /// The same as `isClosed`, for readers, who take no lock.

@@ -1,0 +1,81 @@
+extension Engine {
+    /// Sums over the records of a dataset as of now. O(n) when there is no table of it that can be
+    /// brought to this moment; else in proportion to the changes since it was asked for last.
+    ///
+    /// - Parameter isExchange: whether they are for a peer, which is told of what a deleted dataset
+    ///   still holds, too.
+    /// - Throws: `datasetNotFound` unless `isExchange`, and what reading throws.
+    func recordSums(
+        of state: DatasetState, _ kind: SumKind, isExchange: Bool
+    ) throws(StoreError) -> RecordSums {
+        let (moment, id, tails, knowledge) = try monitor.withLock { () throws(StoreError) in
+            try checkOpen()
+            guard isExchange || state.isVisible else { throw .datasetNotFound(state.name) }
+            let moment = Moment(
+                view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
+            let id = state.recordsID
+            let tails = moment.view.memtables.map { memtable in
+                UInt(bitPattern: unsafe memtable.tail(of: id))
+            }
+            return (moment, id, tails, state.knowledge)
+        }
+        let scan = SumScan(moment: moment, dataset: id, kind: kind)
+        let segments = moment.view.segments.map(\.number)
+        if id != 0, let known = sumTables.table(of: id, kind),
+            let table = try renewed(
+                known, by: scan, tails: tails, syncCount: knowledge.syncCount, segments: segments)
+        {
+            sumTables.keep(table)
+            return RecordSums(table, scan, knowledge)
+        }
+        let table = try scan.table(syncCount: knowledge.syncCount, segments: segments)
+        if id != 0 { sumTables.keep(table) }
+        return RecordSums(table, scan, knowledge)
+    }
+
+    /// Brings a table to the moment of a scan; nil if it is as good to make it anew.
+    private func renewed(
+        _ table: SumTable, by scan: SumScan, tails: [UInt], syncCount: SyncCount,
+        segments: [UInt64]
+    ) throws(StoreError) -> SumTable? {
+        guard table.syncCount <= syncCount else { return nil }
+        if table.segments != segments {
+            guard table.deletedCount == 0 else { return nil }
+            for segment in scan.moment.view.segments {
+                let collected = try segment.parts().losses()[scan.dataset].collectedThrough
+                guard collected <= table.syncCount.rawValue else { return nil }
+            }
+        }
+        var isStale = [Bool](repeating: false, count: table.leaves.count)
+        var staleCount = 0
+        if let now = scan.now {
+            for (index, leaf) in table.leaves.enumerated() where !leaf.holds(at: now) {
+                isStale[index] = true
+                staleCount += 1
+            }
+        }
+        if table.syncCount < syncCount {
+            var steps = ChangeSteps(
+                scan.moment, dataset: scan.dataset, since: table.syncCount.rawValue, tails: tails)
+            var changeCount = 0
+            while let index = try steps.next({ entry, _ in table.leaf(of: entry.key) }) {
+                changeCount += 1
+                // Changes are found one by one, and a walk over all records is many times as fast.
+                guard changeCount <= max(Self.changesMin, table.total.count / 16) else {
+                    return nil
+                }
+                guard !isStale[index] else { continue }
+                isStale[index] = true
+                staleCount += 1
+            }
+        }
+        guard staleCount > 0 else {
+            return SumTable(table, syncCount: syncCount, segments: segments)
+        }
+        return try scan.renewed(
+            table, where: isStale, syncCount: syncCount, segments: segments)
+    }
+
+    /// As many changes as are always looked for one by one.
+    private static let changesMin = 256
+}

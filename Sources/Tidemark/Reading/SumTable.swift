@@ -1,0 +1,204 @@
+// Sums over the records of a dataset, tombstones included, in leaves of neighbouring keys: what
+// makes it cheap to sum over any range of keys, and to keep the sums up while records change.
+//
+// A table holds for one moment. To bring it to a later one, the leaves in which a key has changed
+// since are walked over anew; what a record was before need not be known. So nothing is asked of
+// writers, and nothing is stored: after a crash, a restore or a reopening there is no table, and
+// the first one who asks walks over all records once.
+//
+// What changes the records without counting as a change of the dataset:
+// - time, in which records expire: each leaf says from when and until when it holds;
+// - compaction that forgets tombstones: a table with tombstones does not outlive the segments that
+//   it was made over, and one without any only if nothing was collected since;
+// - that the dataset was deleted or wiped: its records have another number then, and a table is
+//   one of a number.
+
+/// See above. A value: whoever has one has it for good.
+struct SumTable: Sendable {
+    /// Leaves that a table has at most when it is made: about 2 MB. Those of larger datasets, and
+    /// of such with long keys, hold more records.
+    static let leavesMax = 16_384
+    /// Records in a leaf of a dataset that is small enough.
+    static let leafRecordsMin = 64
+
+    let dataset: DatasetID
+    let kind: SumKind
+    /// All changes up to here are in it.
+    let syncCount: SyncCount
+    /// The numbers of the segments of its moment.
+    let segments: [UInt64]
+    /// Records in a leaf at most.
+    let leafRecordsMax: Int
+    /// In the order of their keys, without gaps.
+    let leaves: [SumLeaf]
+    /// For each leaf, and for the end, the sum of all leaves before.
+    private let sumsBefore: [RecordsSum]
+    /// Tombstones among the records.
+    let deletedCount: Int
+
+    init(
+        dataset: DatasetID, _ kind: SumKind, syncCount: SyncCount, segments: [UInt64],
+        leafRecordsMax: Int, leaves: [SumLeaf]
+    ) {
+        self.dataset = dataset
+        self.kind = kind
+        self.syncCount = syncCount
+        self.segments = segments
+        self.leafRecordsMax = leafRecordsMax
+        self.leaves = leaves
+        var sums: [RecordsSum] = []
+        sums.reserveCapacity(leaves.count + 1)
+        var sum = RecordsSum()
+        var deleted = 0
+        for leaf in leaves {
+            sums.append(sum)
+            sum.add(leaf.sum)
+            deleted += leaf.deletedCount
+        }
+        sums.append(sum)
+        sumsBefore = sums
+        deletedCount = deleted
+    }
+
+    /// The same of a later moment at which all leaves hold.
+    init(_ other: SumTable, syncCount: SyncCount, segments: [UInt64]) {
+        dataset = other.dataset
+        kind = other.kind
+        self.syncCount = syncCount
+        self.segments = segments
+        leafRecordsMax = other.leafRecordsMax
+        leaves = other.leaves
+        sumsBefore = other.sumsBefore
+        deletedCount = other.deletedCount
+    }
+
+    /// Of all records.
+    var total: RecordsSum { sumBefore(leaves.count) }
+
+    /// Of all leaves before that one.
+    func sumBefore(_ index: Int) -> RecordsSum { sumsBefore[index] }
+
+    /// Of all leaves from one to another, that one excluded.
+    func sum(_ indices: Range<Int>) -> RecordsSum {
+        var sum = sumBefore(indices.upperBound)
+        sum.subtract(sumBefore(indices.lowerBound))
+        return sum
+    }
+
+    /// The leaf to which a key belongs. O(log leaves).
+    func leaf(of key: ByteView) -> Int {
+        var low = 0
+        var high = leaves.count
+        while low < high {
+            let middle = (low + high) / 2
+            if KeyRange.compare(key, leaves[middle].lowerBound) < 0 {
+                high = middle
+            } else {
+                low = middle + 1
+            }
+        }
+        // The first one begins before every key.
+        return max(0, low - 1)
+    }
+
+    /// The first leaf that begins at or after a bound; the number of leaves if none does.
+    func firstLeaf(from bound: [UInt8]) -> Int {
+        var low = 0
+        var high = leaves.count
+        while low < high {
+            let middle = (low + high) / 2
+            if leaves[middle].lowerBound.lexicographicallyPrecedes(bound) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        return low
+    }
+
+    /// The keys of neighbouring leaves.
+    func range(of indices: Range<Int>) -> KeyRange {
+        let start = leaves[indices.lowerBound].lowerBound
+        return KeyRange(
+            from: start.isEmpty ? nil : start,
+            upTo: indices.upperBound < leaves.count ? leaves[indices.upperBound].lowerBound : nil)
+    }
+}
+
+/// Walks over the records of one moment and hashes them.
+struct SumScan: Sendable {
+    let moment: Moment
+    /// 0 if there are no records.
+    let dataset: DatasetID
+    let kind: SumKind
+
+    /// By which a hash is made; nil if the time does not matter.
+    var now: UInt64? { kind == .contents ? moment.now : nil }
+
+    /// O(records in the range).
+    func forEach(
+        in range: KeyRange, _ body: (Entry, RecordHash) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        guard dataset != 0, !range.isEmpty else { return }
+        var hasher = RecordHasher(kind, now: moment.now)
+        var steps = try ScanSteps(
+            moment, dataset: dataset, range: range, order: .forward, includingDeleted: true)
+        while let entry = try steps.nextEntry() {
+            try body(entry, try hasher.hash(entry, steps.tables))
+        }
+    }
+
+    func sum(of range: KeyRange) throws(StoreError) -> RecordsSum {
+        var sum = RecordsSum()
+        try forEach(in: range) { _, hash in sum.add(hash) }
+        return sum
+    }
+
+    /// The records of a range in leaves. Where the range begins, so does the first leaf.
+    func leaves(
+        of range: KeyRange, recordsMax: Int
+    ) throws(StoreError) -> [SumLeaf] {
+        var maker = SumLeafMaker(
+            from: range.lowerBound ?? [], recordsMax: recordsMax, now: now)
+        try forEach(in: range) { entry, hash in maker.add(entry, hash) }
+        return maker.finish()
+    }
+
+    /// A table made anew.
+    func table(syncCount: SyncCount, segments: [UInt64]) throws(StoreError) -> SumTable {
+        var maker = SumLeafMaker(
+            from: [], recordsMax: SumTable.leafRecordsMin, leavesMax: SumTable.leavesMax, now: now)
+        try forEach(in: .all) { entry, hash in maker.add(entry, hash) }
+        let leafRecordsMax = maker.recordsMax
+        return SumTable(
+            dataset: dataset, kind, syncCount: syncCount, segments: segments,
+            leafRecordsMax: leafRecordsMax, leaves: maker.finish())
+    }
+
+    /// A table in which the marked leaves are walked over anew; nil if it would become too large.
+    ///
+    /// - Parameter isStale: for each leaf of the table.
+    func renewed(
+        _ table: SumTable, where isStale: [Bool], syncCount: SyncCount, segments: [UInt64]
+    ) throws(StoreError) -> SumTable? {
+        var leaves: [SumLeaf] = []
+        leaves.reserveCapacity(table.leaves.count)
+        var index = 0
+        while index < table.leaves.count {
+            guard isStale[index] else {
+                leaves.append(table.leaves[index])
+                index += 1
+                continue
+            }
+            var end = index + 1
+            while end < table.leaves.count, isStale[end] { end += 1 }
+            leaves += try self.leaves(
+                of: table.range(of: index..<end), recordsMax: table.leafRecordsMax)
+            guard leaves.count <= 2 * SumTable.leavesMax else { return nil }
+            index = end
+        }
+        return SumTable(
+            dataset: dataset, kind, syncCount: syncCount, segments: segments,
+            leafRecordsMax: table.leafRecordsMax, leaves: leaves)
+    }
+}
