@@ -61,6 +61,30 @@ public enum SyncLimits {
     static let segmentTablesBytesMax = 16 << 20
     /// How often another offer is asked for because the peer's segments were merged meanwhile.
     static let segmentOffersMax = 3
+    /// Replicas without a common checkpoint compare ranges of keys if both have counted so many
+    /// changes. Of fewer, all that the vectors do not show to be known is asked for at once, which
+    /// costs fewer messages.
+    static let comparedChangesMin: UInt64 = 1_000
+    /// They do not if more than one in so many changes of the peer is known to be missing.
+    static let comparedMissingShare: UInt64 = 8
+    /// Ranges in a request: with bounds of some bytes about 100 KB.
+    static let comparedRangesMax = 4_096
+    /// Parts that a range is cut into: a message takes the search two steps further, and 16 * 16
+    /// parts of a range of 256 records are records.
+    static let rangePartsMax = 16
+    /// Records of a range that are listed rather than cut into parts: about as many as the parts
+    /// have bytes.
+    static let rangeRecordsMax = 32
+    /// The same of a range in which the asker has nothing, so that it lacks all of them.
+    static let listedRecordsMax = 1_024
+    /// Bytes of bounds and keys in a request or answer before its last range.
+    static let comparedBytesMax = 1 << 20
+    /// The same as a receiver accepts: a range adds the keys of its parts or of its records to it.
+    static let comparedKeyBytesMax = 8 << 20
+    /// Ranges that one search may ask for: beyond it, too much differs for it to be worth while.
+    static let searchedRangesMax = 131_072
+    /// Keys that a search may find to differ. Beyond it, likewise.
+    static let differingKeysMax = 65_536
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

@@ -45,6 +45,9 @@ public struct SyncOptions: Sendable {
     var isDryRun = false
     /// Measures the deadline.
     package var clock: any Clock<Duration> = ContinuousClock()
+    /// Replicas without a common checkpoint look for where they differ if both have counted so many
+    /// changes of the dataset; 0: always.
+    package var comparesFrom = SyncLimits.comparedChangesMin
     /// Whether pages are compared record by record also where the store could do it at once: for
     /// the test that holds the two ways against each other.
     var comparesOneByOne = false

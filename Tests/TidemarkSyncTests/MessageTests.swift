@@ -113,7 +113,51 @@ struct MessageTests {
         .segmentRangeAnswer(
             SegmentRangeAnswer(
                 blocks: StoredBlocks(bytes: [UInt8](repeating: 9, count: 300), next: 7))),
+        .reconcile(
+            ReconcileRequest(
+                address: address, asker: asker, ranges: [RangeClaim(range: .all, sum: sum(7))])),
+        .reconcile(
+            ReconcileRequest(
+                address: address, asker: AskerClaims(vector: VersionVector()),
+                ranges: [
+                    RangeClaim(range: KeyRange(upTo: Array("ab".utf8)), sum: sum(0)),
+                    RangeClaim(
+                        range: KeyRange(from: Array("ab".utf8), upTo: Array("abc".utf8)),
+                        sum: sum(1 << 40)),
+                    RangeClaim(range: KeyRange(from: Array("b".utf8)), sum: sum(1)),
+                ])),
+        .reconcileAnswer(ReconcileAnswer(knowledge: knowledge, findings: [])),
+        .reconcileAnswer(
+            ReconcileAnswer(
+                knowledge: knowledge,
+                findings: [
+                    .equal,
+                    .parts([
+                        RangePart(upperBound: Array("key 1".utf8), sum: sum(300)),
+                        RangePart(upperBound: Array("key 12".utf8), sum: sum(0)),
+                        RangePart(upperBound: nil, sum: sum(2)),
+                    ]),
+                    .records([]),
+                    .records([
+                        RecordMark(key: Array("key 2".utf8), mark: .max),
+                        RecordMark(key: Array("key 21".utf8), mark: 0),
+                        RecordMark(key: [255], mark: 7),
+                    ]),
+                ])),
+        .fetch(
+            FetchRequest(
+                address: address, asker: asker, keys: [[0], [0, 0], Array("key".utf8)],
+                bytesMax: 1 << 20)),
+        .fetchAnswer(FetchAnswer(lookedAt: 3, page: page)),
     ]
+
+    static let asker = AskerClaims(
+        vector: knowledge.vector, batons: knowledge.batons, disputed: [a])
+
+    private static func sum(_ count: Int) -> RecordsSum {
+        RecordsSum(
+            count: count, digest: ConvergenceDigest(high: .max, low: UInt64(count)))
+    }
 
     static let offer = SegmentOffer(
         dataset: 12,

@@ -46,6 +46,9 @@ extension Engine {
                 guard collected <= table.syncCount.rawValue else { return nil }
             }
         }
+        if table.syncCount == syncCount, scan.now.map(table.holds(at:)) ?? true {
+            return SumTable(table, syncCount: syncCount, segments: segments)
+        }
         var isStale = [Bool](repeating: false, count: table.leaves.count)
         var staleCount = 0
         if let now = scan.now {

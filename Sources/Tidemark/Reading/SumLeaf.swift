@@ -7,8 +7,8 @@ struct SumLeaf: Sendable {
     private(set) var deletedCount = 0
     /// The sum holds from then on and before then, in milliseconds since 1970: in between, no
     /// record of it expires.
-    private var holdsFrom: UInt64 = 0
-    private var holdsBefore = UInt64.max
+    private(set) var holdsFrom: UInt64 = 0
+    private(set) var holdsBefore = UInt64.max
 
     init(from lowerBound: [UInt8]) {
         self.lowerBound = lowerBound

@@ -35,6 +35,9 @@ struct SumTable: Sendable {
     private let sumsBefore: [RecordsSum]
     /// Tombstones among the records.
     let deletedCount: Int
+    /// When all leaves hold: see ``SumLeaf``.
+    private let holdsFrom: UInt64
+    private let holdsBefore: UInt64
 
     init(
         dataset: DatasetID, _ kind: SumKind, syncCount: SyncCount, segments: [UInt64],
@@ -58,6 +61,8 @@ struct SumTable: Sendable {
         sums.append(sum)
         sumsBefore = sums
         deletedCount = deleted
+        holdsFrom = leaves.reduce(0) { max($0, $1.holdsFrom) }
+        holdsBefore = leaves.reduce(.max) { min($0, $1.holdsBefore) }
     }
 
     /// The same of a later moment at which all leaves hold.
@@ -70,6 +75,13 @@ struct SumTable: Sendable {
         leaves = other.leaves
         sumsBefore = other.sumsBefore
         deletedCount = other.deletedCount
+        holdsFrom = other.holdsFrom
+        holdsBefore = other.holdsBefore
+    }
+
+    /// Whether no record expires between the moment of the table and that time.
+    func holds(at now: UInt64) -> Bool {
+        now >= holdsFrom && now < holdsBefore
     }
 
     /// Of all records.

@@ -1,6 +1,7 @@
 /// A part of a range of keys, with what was summed over it.
 package struct RangePart: Hashable, Sendable {
-    /// The first key that no longer belongs to it; nil for the last part, which ends with the range.
+    /// The first key that no longer belongs to it; nil for the last part, which ends with the
+    /// range.
     package let upperBound: [UInt8]?
     package let sum: RecordsSum
 

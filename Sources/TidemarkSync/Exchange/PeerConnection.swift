@@ -99,6 +99,34 @@ struct PeerConnection: Sendable {
         return pushed
     }
 
+    func reconcile(
+        _ request: ReconcileRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> ReconcileAnswer {
+        let answer = try await ask(.reconcile(request), &traffic)
+        guard case .reconcileAnswer(let told) = answer else { throw Self.misplaced(answer) }
+        guard !told.findings.isEmpty, told.findings.count <= request.ranges.count,
+            zip(told.findings, request.ranges).allSatisfy({ $0.fits($1.range) })
+        else { throw .badMessage("the peer tells of ranges that it was not asked about") }
+        return told
+    }
+
+    func fetch(
+        _ request: FetchRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> FetchAnswer {
+        let answer = try await ask(.fetch(request), &traffic)
+        guard case .fetchAnswer(let fetched) = answer else { throw Self.misplaced(answer) }
+        guard fetched.lookedAt > 0, fetched.lookedAt <= request.keys.count else {
+            throw .badMessage("the peer looked at \(fetched.lookedAt) of the keys")
+        }
+        let asked = Set(request.keys.prefix(fetched.lookedAt))
+        guard let page = fetched.page.arrived,
+            page.items.indices.allSatisfy({ asked.contains(page.key(at: $0)) })
+        else {
+            throw .badMessage("the peer sends records that it was not asked for")
+        }
+        return fetched
+    }
+
     /// Returns when something changed, the time is over, or the responder cannot wait.
     func watch(_ request: WatchRequest) async throws(SyncError) -> WatchAnswer {
         var traffic = Traffic()

@@ -75,11 +75,13 @@ public final class SyncResponder: Sendable {
         case .hello(let request): return .helloAnswer(try answer(to: request))
         case .pull(let request): return .pullAnswer(try answer(to: request))
         case .push(let request): return .pushAnswer(try answer(to: request))
+        case .reconcile(let request): return .reconcileAnswer(try answer(to: request))
+        case .fetch(let request): return .fetchAnswer(try answer(to: request))
         case .segments(let request): return .segmentsAnswer(try answer(to: request))
         case .segmentRange(let request): return .segmentRangeAnswer(try answer(to: request))
         case .watch(let request): return .watchAnswer(try answer(to: request))
-        case .helloAnswer, .pullAnswer, .pushAnswer, .segmentsAnswer, .segmentRangeAnswer,
-            .watchAnswer, .failure:
+        case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
+            .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }

@@ -45,14 +45,14 @@ extension SyncSession {
     }
 
     /// Nothing is pushed, and nothing more is asked for, as long as a conflict waits.
-    private func checkPending() throws(SyncError) {
+    func checkPending() throws(SyncError) {
         guard let firstPending else { return }
         throw .unsettled(firstPending, "the merge policy leaves it to the application")
     }
 
     /// Applies a page as a whole together with the checkpoint behind it, or leaves everything as
     /// it was and throws. Repeats the comparison if a record was written meanwhile.
-    private func apply(_ page: RecordPage) async throws(SyncError) {
+    func apply(_ page: RecordPage) async throws(SyncError) {
         if try mergeAtOnce(page) { return }
         var settlement = ConflictSettlement(dataset: dataset, policy: policy)
         for _ in 0..<SyncLimits.comparisonRoundsMax {

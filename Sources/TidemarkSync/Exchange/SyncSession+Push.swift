@@ -6,9 +6,10 @@ extension SyncSession {
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
+        guard try await pushDifferences() else { return false }
         while true {
             let changes = try engine(dataset.name) { () throws(StoreError) in
-                // What was taken over as it lies there need not be looked through for it.
+                // What is known to be there as it lies here need not be looked through for it.
                 try dataset.writtenPage(
                     since: max(pushPosition, adoptedThrough),
                     recordsMax: dataset.recordsPerPage(
@@ -24,43 +25,52 @@ extension SyncSession {
             }
             // What is about no record may still leave: how far we have pulled, for one.
             guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
-            // Before the sync, so that it is durable when it is claimed.
-            let pulled = try pulledThrough()
-            let page = try engine(dataset.name) { () throws(StoreError) in
-                // That there is a peer must be known before it has anything: of a dataset that
-                // nobody else has, the store may forget deletions.
-                try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
-                // After reading, so that all of the page is durable before it leaves.
-                let page = try dataset.told(changes)
-                if !has(.skipSyncBeforeSend) { try store.sync() }
-                return page
-            }
-            let request = PushRequest(
-                address: address, since: pushPosition, acknowledged: pulled, page: page,
-                disputed: peerDisputed.sorted())
-            let answer = try await counted { connection, traffic throws(SyncError) in
-                try await connection.push(request, &traffic)
-            }
-            remote = answer.knowledge
-            report(.pushing, records: page.recordCount)
-            tellPushed(page, answer.outcome)
-            switch answer.outcome {
-            case .accepted(let changed):
-                result.pushed += changed
-                acknowledged = try remember(page, accepted: answer, pulled: pulled)
-                pushPosition = page.through
-                if page.isLast {
+            switch try await send(changes) {
+            case .accepted:
+                pushPosition = changes.through
+                if changes.isLast {
                     peerDisputed = []
                     result.isComplete = true
                     return true
                 }
-            case .conflicts(_, let changed):
-                result.pushed += changed
-                return false
-            case .gap(let syncCount):
-                pushPosition = syncCount
+            case .conflicts: return false
+            case .gap(let syncCount): pushPosition = syncCount
             }
         }
+    }
+
+    /// Pushes one page, which follows on the position.
+    func send(_ changes: RecordPage) async throws(SyncError) -> PushAnswer.Outcome {
+        // Before the sync, so that it is durable when it is claimed.
+        let pulled = try pulledThrough()
+        let page = try engine(dataset.name) { () throws(StoreError) in
+            // That there is a peer must be known before it has anything: of a dataset that
+            // nobody else has, the store may forget deletions.
+            try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
+            // After reading, so that all of the page is durable before it leaves.
+            let page = try dataset.told(changes)
+            if !has(.skipSyncBeforeSend) { try store.sync() }
+            return page
+        }
+        let request = PushRequest(
+            address: address, since: pushPosition, acknowledged: pulled, page: page,
+            disputed: peerDisputed.sorted())
+        let answer = try await counted { connection, traffic throws(SyncError) in
+            try await connection.push(request, &traffic)
+        }
+        remote = answer.knowledge
+        report(.pushing, records: page.recordCount)
+        tellPushed(page, answer.outcome)
+        switch answer.outcome {
+        case .accepted(let changed):
+            result.pushed += changed
+            acknowledged = try remember(page, accepted: answer, pulled: pulled)
+        case .conflicts(_, let changed):
+            result.pushed += changed
+        case .gap:
+            break
+        }
+        return answer.outcome
     }
 
     /// Tells the peer how far we have pulled, when nothing may be pushed yet: unless it knows, the
@@ -90,8 +100,10 @@ extension SyncSession {
         guard let remote else { return true }
         // Unless it hears how far we have pulled, it would start further back next time.
         let isUnacknowledged = try pulledThrough() > acknowledged
-        return isUnacknowledged || !peerDisputed.isEmpty || page.recordCount > 0 || !page.isLast
-            || !remote.vector.covers(page.knowledge.vector)
+        // Unless it hears how much it has of ours, likewise.
+        let isUnsaid = adoptedThrough > pushPosition
+        return isUnacknowledged || isUnsaid || !peerDisputed.isEmpty || page.recordCount > 0
+            || !page.isLast || !remote.vector.covers(page.knowledge.vector)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
     }
 
@@ -107,7 +119,7 @@ extension SyncSession {
         }
     }
 
-    private func pulledThrough() throws(SyncError) -> SyncCount {
+    func pulledThrough() throws(SyncError) -> SyncCount {
         try engine(dataset.name) { () throws(StoreError) in
             try dataset.checkpoint(for: peer).pulledThrough
         }

@@ -51,8 +51,11 @@ final class SyncSession {
     var recordsLeft: Int
     /// The first key whose conflict the policy left to the application.
     var firstPending: [UInt8]?
-    /// Everything here up to this count came from the peer as it lies there.
+    /// Everything here up to this count came from the peer as it lies there, or is known to be
+    /// there.
     var adoptedThrough = SyncCount.zero
+    /// What was found here and not there, and is still to be pushed.
+    var differences: Differences?
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -85,6 +88,8 @@ final class SyncSession {
                     throw error.located(peer: peer.description, dataset: dataset.name)
                 }
                 lastError = error
+                // What was found may have been found in another state of the peer.
+                differences = nil
             }
             greeting = nil
         }
@@ -114,6 +119,7 @@ final class SyncSession {
             try await settleLifecycle(remote.lifecycle)
             if try hasNews(remote) {
                 try await bootstrap(remote)
+                try await reconcile(remote)
                 guard try await pull() else {
                     try await acknowledge()
                     return true
@@ -134,14 +140,14 @@ final class SyncSession {
 
     /// Whether positions count for nothing. Only once: what a full exchange has been through need
     /// not be gone through again because the peer wrote meanwhile.
-    private var isBeginningAfresh: Bool { options.isFull && result.attempts == 1 }
+    var isBeginningAfresh: Bool { options.isFull && result.attempts == 1 }
 
     private func greet() async throws(SyncError) -> DatasetGreeting? {
         let (answer, _) = try await counted { connection, traffic throws(SyncError) in
             try await connection.hello(
                 from: store, isDryRun: options.isDryRun, names: [dataset.name], &traffic)
         }
-        if answer.replica != peer { adoptedThrough = .zero }
+        if answer.replica != peer { (adoptedThrough, differences) = (.zero, nil) }
         peer = answer.replica
         result.remoteReplica = peer
         return answer.datasets.first { $0.name == dataset.name }
@@ -164,7 +170,7 @@ final class SyncSession {
         if !doubted.isEmpty || !peerDisputed.isEmpty {
             (pullPosition, pushPosition) = (.zero, .zero)
             recordsLeft = .max
-            adoptedThrough = .zero
+            (adoptedThrough, differences) = (.zero, nil)
         }
     }
 

@@ -19,12 +19,16 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case hello = 0x01
     case pull = 0x02
     case push = 0x03
+    case reconcile = 0x04
+    case fetch = 0x05
     case segments = 0x06
     case segmentRange = 0x07
     case watch = 0x08
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
+    case reconcileAnswer = 0x84
+    case fetchAnswer = 0x85
     case segmentsAnswer = 0x86
     case segmentRangeAnswer = 0x87
     case watchAnswer = 0x88

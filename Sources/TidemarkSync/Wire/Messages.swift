@@ -129,12 +129,16 @@ enum SyncMessage: Hashable, Sendable {
     case hello(HelloRequest)
     case pull(PullRequest)
     case push(PushRequest)
+    case reconcile(ReconcileRequest)
+    case fetch(FetchRequest)
     case segments(SegmentsRequest)
     case segmentRange(SegmentRangeRequest)
     case watch(WatchRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
+    case reconcileAnswer(ReconcileAnswer)
+    case fetchAnswer(FetchAnswer)
     case segmentsAnswer(SegmentsAnswer)
     case segmentRangeAnswer(SegmentRangeAnswer)
     case watchAnswer(WatchAnswer)
@@ -145,12 +149,16 @@ enum SyncMessage: Hashable, Sendable {
         case .hello: .hello
         case .pull: .pull
         case .push: .push
+        case .reconcile: .reconcile
+        case .fetch: .fetch
         case .segments: .segments
         case .segmentRange: .segmentRange
         case .watch: .watch
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
+        case .reconcileAnswer: .reconcileAnswer
+        case .fetchAnswer: .fetchAnswer
         case .segmentsAnswer: .segmentsAnswer
         case .segmentRangeAnswer: .segmentRangeAnswer
         case .watchAnswer: .watchAnswer

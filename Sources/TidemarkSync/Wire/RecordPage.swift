@@ -136,4 +136,32 @@ extension Dataset {
         }
         return RecordPage(written, run)
     }
+
+    /// The newest versions of some keys, in their order, written for a message.
+    ///
+    /// - Parameters:
+    ///   - changedThrough: leaves out records that have changed after that count.
+    ///   - through: of the page, which is never the last one.
+    ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
+    ///   - replicas: those that the message names before the page.
+    /// - Returns: with the page, how many of the keys it answers for, from the first on.
+    func writtenPage(
+        of keys: [[UInt8]], changedThrough: SyncCount = SyncCount(rawValue: .max),
+        through: SyncCount = .zero, bytesMax: Int, after replicas: [ReplicaID]
+    ) throws(StoreError) -> (page: RecordPage, lookedAt: Int) {
+        var written = WrittenRecords(after: replicas)
+        var bytes = 0
+        let (lookedAt, run) = try withRecords(of: keys) { (record) throws(StoreError) in
+            guard record.syncCount <= changedThrough else { return true }
+            let size = record.keyCount + record.valueCount
+            guard written.count == 0 || bytes + size <= bytesMax else { return false }
+            try written.writer.putChange(record)
+            written.count += 1
+            bytes += size
+            return true
+        }
+        var page = RecordPage(written, run)
+        page.through = through
+        return (page, lookedAt)
+    }
 }

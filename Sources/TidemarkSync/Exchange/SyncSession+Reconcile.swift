@@ -1,0 +1,226 @@
+import Tidemark
+
+// Two replicas that share no checkpoint, because one was repaired, restored, linked anew or has
+// lost it, find out where they differ (`DifferenceSearch`) and exchange just that.
+//
+//   sums of ranges ─▶ keys that differ ─▶ their records pulled, conflicts settled
+//      ─▶ ordinary pull ─▶ our records of these keys pushed ─▶ ordinary push
+//
+// What is agreed at the end is of the moments at which the search began: both sides' counts and
+// vectors as they were then. Whatever either has changed since comes after these counts, and so
+// with the ordinary pull and push, whether the search has met it already or not.
+//
+// Which version of a key stands, and whether one that the other side lacks was deleted there, the
+// comparison of versions decides as ever: that it was found by a search says nothing about it.
+//
+// What was agreed holds only if nothing of it has gone meanwhile. If the peer's dataset was deleted
+// or wiped, went back in time, or is another one, the exchange begins again.
+
+extension SyncSession {
+    /// Brings both sides to a common point if there is none, and it can be had for less than
+    /// everything. Otherwise nothing has changed, and all is pulled that is not known to be here.
+    func reconcile(_ remote: PeerKnowledge) async throws(SyncError) {
+        guard try isReconcilable(remote), let found = try await search(remote) else { return }
+        firstPending = nil
+        try await fetch(found.theirs, since: found.agreed)
+        try checkPending()
+        guard try agree(on: found) else { return }
+        pullPosition = found.agreed.syncCount
+        self.remote = found.agreed
+        differences = found.ours
+    }
+
+    private struct Found {
+        /// What the peer told of itself when the search began.
+        let agreed: PeerKnowledge
+        /// Keys of records to pull.
+        let theirs: [[UInt8]]
+        let ours: Differences
+        /// Of our dataset when it was compared.
+        let lifecycle: DatasetLifecycle
+    }
+
+    /// - Returns: nil if too much differs, or the peer cannot tell.
+    private func search(_ remote: PeerKnowledge) async throws(SyncError) -> Found? {
+        // Before anything is asked: what changes from now on is pushed as ever.
+        let sums = try engine(dataset.name) { () throws(StoreError) in try dataset.recordSums() }
+        var search = DifferenceSearch(sums)
+        var agreed: PeerKnowledge?
+        while let claims = search.claims() {
+            guard let answer = try await findings(claims, isFirst: agreed == nil) else {
+                return nil
+            }
+            try check(answer.knowledge, still: agreed ?? remote)
+            agreed = agreed ?? answer.knowledge
+            try engine(dataset.name) { () throws(StoreError) in
+                try search.take(answer.findings, for: claims)
+            }
+            if search.isTooMuch { return nil }
+        }
+        guard let agreed else { return nil }
+        return Found(
+            agreed: agreed, theirs: search.theirs,
+            ours: Differences(keys: search.ours, through: sums.knowledge.syncCount),
+            lifecycle: sums.knowledge.lifecycle)
+    }
+
+    private func isReconcilable(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
+        // A bound to the records of an exchange could not be kept.
+        guard pullPosition == .zero, !isBeginningAfresh, !options.isDryRun,
+            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty
+        else { return false }
+        let countMin = options.comparesFrom
+        let (reached, count) = try engine(dataset.name) { () throws(StoreError) in
+            (try dataset.reachedVector(), try dataset.syncCount.rawValue)
+        }
+        guard count >= countMin, remote.syncCount.rawValue >= countMin else { return false }
+        // Of what is known to be missing nobody need search for where it is.
+        var missing: UInt64 = 0
+        for dot in remote.vector.dots where dot.counter > reached[dot.replica] {
+            let (sum, isTooMuch) = missing.addingReportingOverflow(
+                dot.counter - reached[dot.replica])
+            missing = isTooMuch ? .max : sum
+        }
+        return countMin == 0
+            || missing <= remote.syncCount.rawValue / SyncLimits.comparedMissingShare
+    }
+
+    private func claims() throws(SyncError) -> AskerClaims {
+        try engine(dataset.name) { () throws(StoreError) in
+            AskerClaims(
+                vector: trusted(try dataset.vector), batons: try BatonBook(dataset).batons,
+                disputed: peerDisputed.sorted())
+        }
+    }
+
+    /// - Returns: nil if the peer does not understand the question, as one of an earlier version
+    ///   does not.
+    private func findings(
+        _ claims: [RangeClaim], isFirst: Bool
+    ) async throws(SyncError) -> ReconcileAnswer? {
+        let request = ReconcileRequest(
+            address: address, asker: try self.claims(), ranges: claims)
+        do throws(SyncError) {
+            return try await counted { connection, traffic throws(SyncError) in
+                try await connection.reconcile(request, &traffic)
+            }
+        } catch {
+            guard isFirst, error.code == .badMessage else { throw error }
+            return nil
+        }
+    }
+
+    /// What the peer told at first must hold to the end.
+    private func check(
+        _ now: PeerKnowledge, still before: PeerKnowledge
+    ) throws(SyncError) {
+        guard try !noteFork(now) else {
+            throw SyncError(
+                .peerChanged,
+                "this store is a copy or went back in time, and what it wrote since is to be "
+                    + "exchanged anew; repeat the exchange")
+        }
+        guard now.lifecycle == before.lifecycle, now.syncCount >= before.syncCount,
+            now.vector.covers(before.vector)
+        else {
+            throw SyncError(
+                .peerChanged,
+                "the peer's dataset was deleted, or put back to an earlier state, while the two "
+                    + "sides were compared; repeat the exchange")
+        }
+    }
+
+    /// Pulls the records of some keys, without moving any position.
+    private func fetch(
+        _ keys: [[UInt8]], since agreed: PeerKnowledge
+    ) async throws(SyncError) {
+        var left = keys[...]
+        while !left.isEmpty {
+            let wanted = Self.fitting(left, countMax: options.pageRecordsMax)
+            let request = FetchRequest(
+                address: address, asker: try claims(), keys: wanted,
+                bytesMax: options.pageBytesMax)
+            let answer = try await counted { connection, traffic throws(SyncError) in
+                try await connection.fetch(request, &traffic)
+            }
+            try check(answer.page.knowledge, still: agreed)
+            var page = answer.page
+            page.through = try pulledThrough()
+            page.isLast = false
+            // Of all that the peer has seen this is no more than a part.
+            page.knowledge.vector = VersionVector()
+            try await apply(page)
+            report(.pulling, records: page.recordCount)
+            left = left.dropFirst(answer.lookedAt)
+        }
+    }
+
+    /// As many keys as go into one request, and at least one.
+    private static func fitting(_ keys: ArraySlice<[UInt8]>, countMax: Int) -> [[UInt8]] {
+        var fitting: [[UInt8]] = []
+        var bytes = 0
+        for key in keys.prefix(countMax) {
+            bytes += key.count
+            guard fitting.isEmpty || bytes <= SyncLimits.comparedBytesMax else { break }
+            fitting.append(key)
+        }
+        return fitting
+    }
+
+    /// Notes that all that the peer had when the search began is here now.
+    ///
+    /// - Returns: false if our dataset was deleted, made anew or wiped meanwhile, so that what was
+    ///   compared is no longer what is here.
+    private func agree(on found: Found) throws(SyncError) -> Bool {
+        try engine(dataset.name) { () throws(StoreError) in
+            guard try dataset.knowledge().lifecycle == found.lifecycle else { return false }
+            var checkpoint = try dataset.checkpoint(for: peer)
+            checkpoint.pulledThrough = found.agreed.syncCount
+            checkpoint.vector.formUnion(found.agreed.vector)
+            var batch = ReplicationBatch()
+            batch.checkpoint = (peer, checkpoint)
+            if !has(.skipVectorJoin) { batch.seen = found.agreed.vector }
+            batch.notes = try BatonBook(dataset).notes(taking: found.agreed.batons, settling: [])
+            _ = try replicate(batch)
+            return true
+        }
+    }
+
+    /// Pushes what a search has found here and not there, before what has changed since.
+    ///
+    /// - Returns: false if the peer has versions that must be pulled and merged first.
+    func pushDifferences() async throws(SyncError) -> Bool {
+        guard let found = differences else { return true }
+        var left = found.keys[...]
+        while !left.isEmpty {
+            let wanted = Self.fitting(left, countMax: options.pageRecordsMax)
+            let (changes, lookedAt) = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.writtenPage(
+                    of: Array(wanted.prefix(dataset.recordsPerPage(atMost: wanted.count))),
+                    changedThrough: found.through, through: pushPosition,
+                    bytesMax: options.pageBytesMax, after: address.replicas)
+            }
+            guard changes.recordCount > 0 else {
+                left = left.dropFirst(lookedAt)
+                continue
+            }
+            switch try await send(changes) {
+            case .accepted: left = left.dropFirst(lookedAt)
+            case .conflicts: return false
+            case .gap(let syncCount): pushPosition = syncCount
+            }
+        }
+        differences = nil
+        // What comes after that follows on all that the peer has.
+        adoptedThrough = max(adoptedThrough, found.through)
+        return true
+    }
+}
+
+/// What a search has found on this side.
+struct Differences: Sendable {
+    /// In their order.
+    let keys: [[UInt8]]
+    /// Everything else up to here, in our order of change, is on both sides.
+    let through: SyncCount
+}
