@@ -53,6 +53,8 @@ package enum Action: Hashable, Sendable {
     case fillDisk(at: Int, room: Int, for: UInt64)
     case slowDown(at: Int, milliseconds: UInt64)
     case deleteDataset(at: Int, dataset: Int)
+    /// Neither of the two remembers how far their exchange has come.
+    case forget(Int, Int)
 }
 
 /// An action and how many milliseconds after the one before it happens.
@@ -92,6 +94,7 @@ extension Action: CustomStringConvertible {
             "\(at): disk full after \(room) bytes, for \(duration) ms"
         case .slowDown(let at, let milliseconds): "\(at): slower by \(milliseconds) ms"
         case .deleteDataset(let at, let dataset): "\(at): delete dataset d\(dataset)"
+        case .forget(let one, let other): "\(one) - \(other): checkpoints forgotten"
         }
     }
 }

@@ -23,6 +23,8 @@ package struct Nemesis {
             random.below(10) < 6 ? .lastWriterWins : random.element(of: SimulatedPolicy.allCases)
         settings.deletesDatasets = settings.policy == .lastWriterWins && random.oneIn(5)
         settings.recreatesDatasets = random.oneIn(2)
+        // Not drawn, so that all other seeds mean what they meant before.
+        settings.forgetsCheckpoints = seed.rawValue % 7 == 5
         settings.datasetCount = random.oneIn(4) ? 2 : 1
         settings.keyCount = 4 + random.below(12)
         settings.stepCount = 30 + random.below(90)
@@ -41,6 +43,10 @@ package struct Nemesis {
                 after: 0,
                 action: .deleteDataset(
                     at: replica(), dataset: random.below(settings.datasetCount)))
+        }
+        if settings.forgetsCheckpoints, random.oneIn(12) {
+            let (one, other) = random.element(of: settings.edges)
+            return Step(after: 0, action: .forget(one, other))
         }
         let action: Action
         switch random.below(100) {

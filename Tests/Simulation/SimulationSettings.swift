@@ -43,6 +43,9 @@ package struct SimulationSettings: Hashable, Sendable, CustomStringConvertible {
     package var deletesDatasets = false
     /// Whether a dataset deleted elsewhere is made again here; else it is deleted here, too.
     package var recreatesDatasets = false
+    /// Whether checkpoints are forgotten, and replicas that share none look for what differs, which
+    /// so few records would not be worth otherwise.
+    package var forgetsCheckpoints = false
     package var datasetCount = 1
     package var keyCount = 8
     package var stepCount = 80
@@ -61,6 +64,7 @@ package struct SimulationSettings: Hashable, Sendable, CustomStringConvertible {
             + "\(keyCount) keys, \(durability)"
             + (deletesDatasets
                 ? ", datasets deleted and \(recreatesDatasets ? "kept" : "discarded")" : "")
+            + (forgetsCheckpoints ? ", checkpoints forgotten" : "")
     }
 
     var edges: [(Int, Int)] { topology.edges(replicaCount) }

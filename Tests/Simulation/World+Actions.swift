@@ -33,6 +33,9 @@ extension World {
         case .fillDisk(let at, let room, let duration): fillDisk(at, room: room, for: duration)
         case .slowDown(let at, let milliseconds): replicas[at].slowness = milliseconds
         case .deleteDataset(let at, let dataset): deleteDataset(at, dataset)
+        case .forget(let one, let other):
+            forgetCheckpoint(of: other, at: one)
+            forgetCheckpoint(of: one, at: other)
         }
     }
 
@@ -201,6 +204,27 @@ extension World {
             try store.deleteDataset(SimulatedReplica.name(dataset))
         } catch {
             failed(error, "deleting a dataset", at)
+        }
+    }
+
+    /// Not after a disk went back in time: then what was known to be exchanged decides what of the
+    /// lost writes must come back.
+    private func forgetCheckpoint(of peer: Int, at: Int) {
+        guard !model.hasRolledBack, replicas[at].isUp, let store = replicas[at].store,
+            let id = replicas[peer].store?.replicaID ?? replicas[peer].lastID
+        else { return }
+        do throws(StoreError) {
+            for dataset in 0..<settings.datasetCount {
+                let name = SimulatedReplica.name(dataset)
+                guard let found = try store.datasetForSync(name, creating: false),
+                    try found.checkpoint(for: id) != PeerCheckpoint()
+                else { continue }
+                var batch = ReplicationBatch()
+                batch.checkpoint = (id, PeerCheckpoint())
+                _ = try found.replicate(batch)
+            }
+        } catch {
+            failed(error, "forgetting a checkpoint", at)
         }
     }
 }

@@ -23,9 +23,7 @@ extension World {
         let incarnation = asker.incarnation
         let link = SimulatedLink(
             self, from: from, to: to, weather, pageRecordsMax: pageRecordsMax)
-        let options = SyncOptions(
-            policy: mergePolicy, pageRecordsMax: pageRecordsMax,
-            onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
+        let options = options(pageRecordsMax: pageRecordsMax)
         let ended = Ended { [self] outcome in
             activeExchanges -= 1
             let isAlive = asker.incarnation == incarnation && asker.remains == nil
@@ -44,6 +42,14 @@ extension World {
             }
             ended.body(outcome)
         }
+    }
+
+    private func options(pageRecordsMax: Int) -> SyncOptions {
+        var options = SyncOptions(
+            policy: mergePolicy, pageRecordsMax: pageRecordsMax,
+            onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
+        if settings.forgetsCheckpoints { options.comparesFrom = 0 }
+        return options
     }
 
     /// Exchanges in fair weather and waits for the end.
