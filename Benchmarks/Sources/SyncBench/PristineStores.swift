@@ -1,3 +1,4 @@
+import Foundation
 import Tidemark
 import TidemarkSync
 
@@ -7,8 +8,13 @@ struct PristineStores {
     let hub: String
     /// Of the time when the dataset had just been made and was empty.
     let replica: String
+    /// Two with all records, which a third one gave them: they share no checkpoint.
+    let strangers: (hub: String, replica: String)
+    private let third: String
 
     init(in directory: String) {
+        strangers = (directory + "/stranger-hub", directory + "/stranger-replica")
+        third = directory + "/third"
         hub = directory + "/pristine-hub"
         replica = directory + "/pristine-replica"
     }
@@ -25,5 +31,22 @@ struct PristineStores {
             workingSet.shuffled(0..<workingSet.recordCount), generation: 0, to: dataset)
         try store.compact()
         try store.close()
+    }
+
+    /// Makes the strangers, unless they are there.
+    func makeStrangers() async throws {
+        guard !FileManager.default.fileExists(atPath: strangers.replica) else { return }
+        let options = StoreOptions(durability: .process)
+        // A copy, so that the hub of the other workloads meets nobody more.
+        try copyFolder(hub, to: third)
+        let source = try Store.open(at: third, options: options)
+        for path in [strangers.hub, strangers.replica] {
+            let store = try Store.open(at: path, options: options)
+            try await store.synchronize(with: InMemoryTransport(SyncResponder(store: source)))
+            try store.compact()
+            try store.close()
+        }
+        try source.close()
+        try removeFile(third)
     }
 }

@@ -5,12 +5,13 @@ import Tidemark
 final class Suite {
     private static let changeCounts = [1, 100, 1_000, 10_000, 100_000]
     private static let idleExchanges = 20
+    private static let differences = 1_000
 
     /// In the order in which they run.
     static let workloads =
         ["sync-bootstrap"] + changeCounts.flatMap { ["sync-delta-\($0)", "sync-push-\($0)"] }
         + ["sync-idle"] + ManyDatasets.datasetCounts.map(ManyDatasets.workload)
-        + ["sync-merge", "sync-merge-half-newer"]
+        + ["sync-reconcile", "sync-merge", "sync-merge-half-newer"]
 
     private let workingSet: WorkingSet
     private let directory: String
@@ -46,6 +47,9 @@ final class Suite {
         try await runner.run(idles())
         for count in ManyDatasets.datasetCounts {
             try await runner.run(idles(datasetCount: count))
+        }
+        if Self.differences <= workingSet.recordCount / 10 {
+            try await runner.run(reconciliations())
         }
         try await runner.run(merges("sync-merge") { try await $0.merge() })
         try await runner.run(merges("sync-merge-half-newer") { try await $0.mergeHalfNewer() })
@@ -111,6 +115,14 @@ final class Suite {
             Contender(
                 session.name, prepare: { try await session.prepare() },
                 round: { _ in try await session.idle(exchanges: Self.idleExchanges) })
+        }
+    }
+
+    private func reconciliations() -> [Contender] {
+        sessions.map { [pristine] session in
+            Contender(
+                session.name("sync-reconcile"), prepare: { try await pristine.makeStrangers() },
+                round: { _ in try await session.reconcile(Self.differences) })
         }
     }
 

@@ -38,10 +38,11 @@ final class TidemarkSession {
 
     // MARK: - The two sides
 
-    private func startHub() throws -> any HubUnderTest {
+    /// - Parameter original: nil for the hub that was there first.
+    private func startHub(copyOf original: String? = nil) throws -> any HubUnderTest {
         try makeDirectory(directory)
         try removeFile(hubPath)
-        try copyFolder(pristine.hub, to: hubPath)
+        try copyFolder(original ?? pristine.hub, to: hubPath)
         switch way {
         case .http: return try HubProcess(storeAt: hubPath, workingSet)
         case .memory: return try HubInMemory(storeAt: hubPath, workingSet)
@@ -202,6 +203,32 @@ final class TidemarkSession {
         try checkEqual(store, hub)
         // As in `merge`, the records of both sides.
         return measurement.of(2 * n)
+    }
+
+    /// Both have all records and have never met: as much as if they had lost their checkpoints.
+    /// Each has changed half of some records, and they find out which.
+    func reconcile(_ count: Int) async throws -> Measurement {
+        try await hub?.stop()
+        hub = nil
+        let hub = try startHub(copyOf: pristine.strangers.hub)
+        self.hub = hub
+        let store = try freshReplica(copyOf: pristine.strangers.replica)
+        try workingSet.write(
+            workingSet.changed(count / 2, generation: 2), generation: 2,
+            to: store.dataset(WorkingSet.datasetName))
+        try hub.give(.change(count: count / 2, generation: 1))
+        _ = try hub.answer()
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.pulled == count / 2 && result.pushed == count / 2,
+            "\(result.pulled) came and \(result.pushed) left of \(count)")
+        try checkEqual(store, hub)
+        // The next workload is to find those that have met.
+        try await hub.stop()
+        self.hub = nil
+        try store.close()
+        replica = nil
+        return measurement.of(count)
     }
 
     // MARK: - Parts
