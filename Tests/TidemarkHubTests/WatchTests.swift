@@ -73,9 +73,11 @@ struct WatchTests {
                     try a.existingDataset("notes")?.text("key") == "\(number)"
                 }
             }
+            // The last exchange has ended when the next question is asked.
+            try await Self.until("waiting") { hub.sleeperCount == 1 }
+            #expect(synchronizer.lastError == nil)
             await synchronizer.shutdown()
             await transport.shutdown()
-            #expect(synchronizer.lastError == nil)
         }
         #expect(hub.sleeperCount == 0)
     }

@@ -135,8 +135,8 @@ extension Synchronizer {
             // The question that is on its way is about others.
             work.watching?.cancel()
             work.watched = kept
-            let (runner, queue) = (self.runner, self.queue)
-            work.watching = kept.isEmpty ? nil : Task { await runner.watch(kept, queue) }
+            work.watching =
+                kept.isEmpty ? nil : Task { [runner, queue] in await runner.watch(kept, queue) }
         }
     }
 }
