@@ -47,7 +47,8 @@ extension Dataset {
     ///
     /// The sum, modulo 2^128, of XXH3-128 over each record's dot, time, time of expiry, key and
     /// value. A record that has expired has no value, whether or not that was noted in it yet, so
-    /// replicas agree once the clocks of all have passed the time.
+    /// replicas agree once the clocks of all have passed the time. Marks of dropped records do not
+    /// count: see ``Record/isDropped``.
     ///
     /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
     public func digest() throws(StoreError) -> ConvergenceDigest {

@@ -27,6 +27,11 @@ public struct Record: Hashable, Sendable {
     /// Whether this is a tombstone: the mark that the key was deleted, and by which write.
     public var isDeleted: Bool { value == nil }
 
+    /// Whether this is no deletion, but the mark of a record that was let go here because it is
+    /// outside of the part of the dataset that is kept: other replicas have it all the same. Its
+    /// dot has the counter 0.
+    public var isDropped: Bool { version.dot.counter == 0 }
+
     /// The key as text; nil if it is not UTF-8.
     public var keyText: String? { String(validating: key, as: UTF8.self) }
 

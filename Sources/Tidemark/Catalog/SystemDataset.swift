@@ -31,6 +31,8 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     case bootstrap
     /// Datasets that went into others.
     case merged
+    /// Datasets of which only a part is kept here, and what is known of each peer about that part.
+    case scopes
 
     /// The name under which it is stored.
     var storedName: String { "~\(rawValue)" }
@@ -49,6 +51,7 @@ package enum SystemDataset: String, CaseIterable, Sendable {
             case .sync: 7
             case .bootstrap: 8
             case .merged: 9
+            case .scopes: 10
             }
         return Limits.systemDatasetNumbers.lowerBound + place
     }

@@ -20,7 +20,8 @@ struct ChangeSteps {
     private let dataset: DatasetID
     /// Changes of other keys are passed over.
     private let range: KeyRange
-    /// How many may be passed over in one call of ``nextOrPause(_:)``.
+    /// How many may be passed over in one call of ``nextOrPause(_:)``, or all in all after
+    /// ``pause(afterSkips:)``.
     private var skipsLeft = Int.max
     /// The last change that was looked at.
     private(set) var through: UInt64
@@ -97,6 +98,14 @@ struct ChangeSteps {
         let result = try next(body)
         return (result, result == nil && skipsLeft <= 0)
     }
+
+    /// From now on ``next(_:)`` gives nil also when so many changes have been passed over.
+    mutating func pause(afterSkips skipsMax: Int) {
+        skipsLeft = skipsMax
+    }
+
+    /// Whether ``next(_:)`` gave nil because as many were passed over as may be. There may be more.
+    var isPaused: Bool { skipsLeft <= 0 }
 
     private mutating func nextInMemtable<Result>(
         _ body: (Entry, VersionTables) throws(StoreError) -> Result

@@ -43,6 +43,21 @@ package struct ChangeView {
 
     package var isDeleted: Bool { entry.kind == .delete }
 
+    /// Whether it is the mark of a record that was dropped here and nowhere else.
+    package var isDropped: Bool { stamp.counter == 0 }
+
+    /// A copy.
+    package var key: [UInt8] { entry.key.array }
+
+    /// A copy; nil for a tombstone.
+    /// - Throws: `corruption` or `inputOutput` if the value lies apart and cannot be read.
+    package func value() throws(StoreError) -> [UInt8]? {
+        try isDeleted ? nil : tables.value(of: entry)
+    }
+
+    /// The whole version.
+    package var version: Version { tables.version(of: entry) }
+
     package var keyCount: Int { entry.key.count }
 
     package func appendKey(to bytes: inout [UInt8]) {
@@ -135,7 +150,7 @@ extension Dataset {
         while !isFull,
             let syncCount = try steps.next({ (entry, tables) throws(StoreError) -> SyncCount in
                 let change = ChangeView(entry, tables)
-                if !known.contains(change) { isFull = try !body(change) }
+                if !change.isDropped, !known.contains(change) { isFull = try !body(change) }
                 return change.syncCount
             })
         {

@@ -22,6 +22,8 @@ struct Retention {
 struct KeyRetention {
     private let retention: Retention
     private let canCollectTombstones: Bool
+    /// Of dropped records: nobody else knows of them.
+    private let canCollectMarks: Bool
     private var keptCount = 0
     /// Whether an older version may yet be needed as the ancestor of those kept so far; nil as long
     /// as only the newest was met, which mostly is the only one, and then nobody need know.
@@ -36,8 +38,8 @@ struct KeyRetention {
     ///   older of the key can lie anywhere else.
     init(_ retention: Retention, reachesOldest: Bool) {
         self.retention = retention
-        canCollectTombstones =
-            reachesOldest && retention.isSolitary && retention.historyVersions == 0
+        canCollectMarks = reachesOldest && retention.historyVersions == 0
+        canCollectTombstones = canCollectMarks && retention.isSolitary
     }
 
     enum Verdict {
@@ -94,7 +96,8 @@ struct KeyRetention {
         onNewest entry: Entry, _ stamp: Stamp, _ tables: VersionTables, _ lost: inout HistoryLoss
     ) -> Verdict {
         let isCollected =
-            entry.kind == .delete && canCollectTombstones
+            entry.kind == .delete
+            && (stamp.counter == 0 ? canCollectMarks : canCollectTombstones)
             && stamp.effectTime(of: entry.kind) >> 16 < retention.agedBefore
         if isCollected {
             // The last word on its key: from now on the key was never there.

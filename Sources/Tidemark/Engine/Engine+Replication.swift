@@ -14,11 +14,16 @@ extension Engine {
             let memtable = try room { () throws(StoreError) in
                 try check(batch.notes)
                 return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
+                    + bytesMax(of: batch.drops)
             }
             var moved: [[UInt8]] = []
             for write in batch.writes
             where try currentVersion(of: write.key, in: state) != write.expected {
                 moved.append(write.key)
+            }
+            for drop in batch.drops
+            where try currentVersion(of: drop.key, in: state) != drop.expected {
+                moved.append(drop.key)
             }
             guard moved.isEmpty else { return moved }
             let replaced = try replacedVectors(of: batch.notes)
@@ -32,6 +37,7 @@ extension Engine {
                     }
                 }
             }
+            try apply(batch.drops, to: state, &block, memtable)
             for replica in batch.disowned {
                 disown(replica, isSettled: batch.isSettled, in: state, &block)
             }

@@ -140,7 +140,9 @@ struct LogItemReader {
             originCount: originCount)
         _ = unsafe try reader.view(end - start)
         let stamp = entry.stamp
-        guard entry.dataset > 0, !entry.key.isEmpty, stamp.counter > 0, stamp.syncCount > 0,
+        // A deletion without a counter is the mark of a dropped record.
+        guard entry.dataset > 0, !entry.key.isEmpty,
+            stamp.counter > 0 || entry.kind == .delete, stamp.syncCount > 0,
             !entry.isSuperseded, !entry.isApart, stamp.counter <= Limits.countMax,
             stamp.syncCount <= Limits.countMax
         else { throw Malformed("an operation has an impossible field") }

@@ -43,10 +43,12 @@ extension Dataset {
             // A version that outlived a deletion of the dataset, because it had won over a write
             // that the deletion had not seen, is never taken for known: the peer may have seen
             // both writes and never the one that they became.
+            // That a record was dropped here is told to nobody.
             let isKnown =
-                excluding.contains(record.version.dot)
-                && excluding.covers(record.version.vector)
-                && !changes.knowledge.lifecycle.wiped.contains(record.version.dot)
+                record.isDropped
+                || excluding.contains(record.version.dot)
+                    && excluding.covers(record.version.vector)
+                    && !changes.knowledge.lifecycle.wiped.contains(record.version.dot)
             if !isKnown {
                 let size = record.key.count + (record.value?.count ?? 0)
                 let isFull =
@@ -102,7 +104,8 @@ extension Dataset {
     ) throws(StoreError) -> Record? {
         try history(of: key).first { record in
             let dot = record.version.dot
-            return dot != local.dot && local.vector.contains(dot) && remote.vector.contains(dot)
+            return !record.isDropped && dot != local.dot && local.vector.contains(dot)
+                && remote.vector.contains(dot)
         }
     }
 

@@ -60,9 +60,23 @@ package struct ReplicatedWrite: Sendable {
     }
 }
 
+/// A record that goes from this store and from no other: it is outside of the part that is kept.
+package struct LocalDrop: Sendable {
+    package let key: [UInt8]
+    /// The version that the record must still have.
+    package let expected: Version
+
+    package init(key: [UInt8], expected: Version) {
+        self.key = key
+        self.expected = expected
+    }
+}
+
 /// What one step of an exchange changes here: in one atomic batch, or not at all.
 package struct ReplicationBatch: Sendable {
     package var writes: [ReplicatedWrite] = []
+    /// Of other keys than the writes.
+    package var drops: [LocalDrop] = []
     /// Stored with the records.
     package var checkpoint: (peer: ReplicaID, PeerCheckpoint)?
     /// Former ids of this store under which another one wrote, too: what was seen of them counts
