@@ -37,6 +37,9 @@ public struct SyncError: Error, Hashable, Sendable {
         /// The peer took a new replica id, or another store stands behind its address now, and
         /// went on doing so for all attempts. Repeat the exchange.
         public static let peerChanged = Code("peerChanged")
+        /// The peer keeps only a part of the dataset, and cannot say how the whole stands. Exchange
+        /// with one that keeps all of it.
+        public static let partialReplica = Code("partialReplica")
         /// The peer failed by its own account. See the message, and the peer's log.
         public static let peerFailed = Code("peerFailed")
         /// This side's store failed; see ``SyncError/storeError``.

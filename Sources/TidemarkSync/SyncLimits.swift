@@ -85,6 +85,16 @@ public enum SyncLimits {
     static let searchedRangesMax = 131_072
     /// Keys that a search may find to differ. Beyond it, likewise.
     static let differingKeysMax = 65_536
+    /// Keys in one request that asks for records by their keys: as many as one answer to a push
+    /// names in conflict.
+    static let lookupKeysMax = conflictKeysMax
+    /// Records that are dropped in one batch, so that no writer waits long.
+    static let dropsAtOnce = 1_000
+    /// Changes that one answer about a part passes over or evaluates at most, whether they belong
+    /// to it or not: some tens of milliseconds, after which the asker asks on.
+    static let scopedChangesMax = 65_536
+    /// Bytes of values that are read for one such answer before its last one, for the same reason.
+    static let scopedValueBytesMax = 32 << 20
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

@@ -99,6 +99,32 @@ struct MessageTests {
             WatchAnswer(
                 hasWaited: true, news: [WatchRequest.Item(dataset: "notes", since: 301)])),
         .watchAnswer(WatchAnswer(hasWaited: false, news: [])),
+        .scopedPull(
+            ScopedPullRequest(
+                address: address, since: 300, recordsMax: 100, bytesMax: 1 << 20, scope: scope,
+                former: ScopedPullRequest.Former(scope: .everything, through: 299),
+                batons: knowledge.batons, disputed: [b])),
+        .scopedPull(
+            ScopedPullRequest(
+                address: address, since: 0, recordsMax: 1, bytesMax: 1, scope: .nothing)),
+        .scopedPullAnswer(ScopedPullAnswer(page: page, outside: [notice([7, 7]), notice([8])])),
+        .scopedPullAnswer(ScopedPullAnswer(page: page, outside: [])),
+        .lookup(
+            LookupRequest(
+                address: address, scope: scope, bytesMax: 1 << 20,
+                items: [
+                    LookupRequest.Item(key: [1], dot: Dot(replica: b, counter: 300)),
+                    LookupRequest.Item(key: [2]),
+                ])),
+        .lookup(
+            LookupRequest(
+                address: address, scope: nil, bytesMax: 5,
+                items: [LookupRequest.Item(key: [1, 2, 3])])),
+        .lookupAnswer(
+            LookupAnswer(
+                answered: 300, page: page, outside: [notice([7, 7])], missing: [[5], [6, 6]])),
+        .partPush(
+            PushRequest(address: address, since: 3, acknowledged: 4, page: page, disputed: [a])),
         .failure(Failure(code: "tooLarge", message: "too large; make it smaller")),
         .segments(SegmentsRequest(address: address)),
         .segmentsAnswer(SegmentsAnswer(offer: nil)),
@@ -157,6 +183,19 @@ struct MessageTests {
     private static func sum(_ count: Int) -> RecordsSum {
         RecordsSum(
             count: count, digest: ConvergenceDigest(high: .max, low: UInt64(count)))
+    }
+
+    static let scope: SyncScope = {
+        let keys = SyncScope.prefix("a/") || SyncScope.keys(in: KeyRange(from: [5]))
+        let state = SyncScope.field(["state", "é"], .isAtLeast(12))
+        let tags = SyncScope.field(["tags"], .contains("red"))
+        return keys && !state && tags
+    }()
+
+    private static func notice(_ key: [UInt8]) -> OutsideNotice {
+        OutsideNotice(
+            key: key, dot: Dot(replica: a, counter: 7),
+            vector: VersionVector([Dot(replica: a, counter: 9), Dot(replica: b, counter: 2)]))
     }
 
     static let offer = SegmentOffer(

@@ -68,7 +68,13 @@ struct AllDatasets {
                 let ours = try dataset.map { dataset throws(StoreError) in
                     PeerKnowledge(try dataset.knowledge())
                 }
-                if ours.map({ !$0.equals(run.remotes[name]) }) ?? true { unsettled.insert(name) }
+                if ours?.equals(run.remotes[name]) ?? false { continue }
+                if let dataset, let remote = run.remotes[name],
+                    try dataset.isPartSettled(with: peer, remote)
+                {
+                    continue
+                }
+                unsettled.insert(name)
             }
             store.note(
                 SettledExchange(

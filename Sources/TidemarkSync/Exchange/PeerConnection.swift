@@ -88,10 +88,11 @@ struct PeerConnection: Sendable {
         return pulled
     }
 
+    /// - Parameter isPart: whether the asker keeps only a part of the dataset.
     func push(
-        _ request: PushRequest, _ traffic: inout Traffic
+        _ request: PushRequest, isPart: Bool = false, _ traffic: inout Traffic
     ) async throws(SyncError) -> PushAnswer {
-        let answer = try await ask(.push(request), &traffic)
+        let answer = try await ask(isPart ? .partPush(request) : .push(request), &traffic)
         guard case .pushAnswer(let pushed) = answer else { throw Self.misplaced(answer) }
         if case .gap(let syncCount) = pushed.outcome, syncCount >= request.since {
             throw .badMessage("the peer reports a gap where there is none")
@@ -125,6 +126,34 @@ struct PeerConnection: Sendable {
             throw .badMessage("the peer sends records that it was not asked for")
         }
         return fetched
+    }
+
+    func scopedPull(
+        _ request: ScopedPullRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> ScopedPullAnswer {
+        let answer = try await ask(.scopedPull(request), &traffic)
+        guard case .scopedPullAnswer(let pulled) = answer else { throw Self.misplaced(answer) }
+        let page = pulled.page
+        guard page.through >= request.since, page.isLast || page.through > request.since else {
+            throw .badMessage("the peer's changes do not go on after \(request.since)")
+        }
+        return pulled
+    }
+
+    func lookUp(
+        _ request: LookupRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> LookupAnswer {
+        let answer = try await ask(.lookup(request), &traffic)
+        guard case .lookupAnswer(let found) = answer else { throw Self.misplaced(answer) }
+        guard found.answered > 0, found.answered <= request.items.count else {
+            throw .badMessage("the peer answers for more or fewer keys than it was asked about")
+        }
+        let asked = Set(request.items.prefix(found.answered).map(\.key))
+        let told = found.page.records.map(\.key) + found.outside.map(\.key) + found.missing
+        guard told.count == Set(told).count, asked.isSuperset(of: told) else {
+            throw .badMessage("the peer answers for keys that it was not asked about")
+        }
+        return found
     }
 
     /// Returns when something changed, the time is over, or the responder cannot wait.
@@ -207,6 +236,7 @@ struct PeerConnection: Sendable {
         "\(SyncError.Code.contended)": .contended,
         "\(SyncError.Code.sameReplica)": .sameReplica,
         "\(SyncError.Code.peerChanged)": .peerChanged,
+        "\(SyncError.Code.partialReplica)": .partialReplica,
     ]
 
     private static func misplaced(_ message: SyncMessage) -> SyncError {

@@ -15,14 +15,16 @@ import Tidemark
 extension SyncResponder {
     func answer(to request: PullRequest) throws(SyncError) -> PullAnswer {
         try check(request.address)
-        let dataset = try dataset(request.address.dataset, creating: false)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
         let isRemembered = request.address.from != .nobody
         if isRemembered {
             try checkForks(
                 request.vector, request.batons, known: request.disputed, dataset, request.address)
         }
         return try engine(dataset.name) { () throws(StoreError) in
-            if isRemembered { try acknowledge(request, dataset) }
+            if isRemembered {
+                try acknowledge(request.since, of: request.address.from, dataset)
+            }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             let page = try dataset.writtenPage(
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
@@ -40,21 +42,23 @@ extension SyncResponder {
     ///
     /// A store that cannot write still gives out changes; the asker then reads some of them again
     /// next time.
-    private func acknowledge(_ request: PullRequest, _ dataset: Dataset) throws(StoreError) {
+    func acknowledge(
+        _ since: SyncCount, of asker: ReplicaID, _ dataset: Dataset
+    ) throws(StoreError) {
         guard !store.options.isReadOnly else { return }
-        var checkpoint = try dataset.checkpoint(for: request.address.from)
-        if request.since > checkpoint.pushedThrough,
-            request.since <= (try dataset.knowledge().syncCount)
-        {
-            checkpoint.pushedThrough = request.since
+        var checkpoint = try dataset.checkpoint(for: asker)
+        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount) {
+            checkpoint.pushedThrough = since
         }
-        try dataset.remember(checkpoint, of: request.address.from)
+        try dataset.remember(checkpoint, of: asker)
     }
 
-    func answer(to request: PushRequest) throws(SyncError) -> PushAnswer {
+    /// - Parameter isPart: whether the asker keeps only a part of the dataset. It has not compared
+    ///   what lies here under a disputed id, so that its last page settles nothing.
+    func answer(to request: PushRequest, isPart: Bool = false) throws(SyncError) -> PushAnswer {
         try check(request.address)
         guard request.address.from != .nobody else { return try forecast(request) }
-        let dataset = try dataset(request.address.dataset, creating: true)
+        let dataset = try wholeDataset(request.address.dataset, creating: true)
         let theirs = request.page.knowledge
         try checkForks(
             theirs.vector, theirs.batons, known: request.disputed, dataset, request.address)
@@ -75,7 +79,7 @@ extension SyncResponder {
         }
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             let plan = try engine(dataset.name) { () throws(StoreError) in
-                let plan = try makePlan(request, for: dataset, checkpoint)
+                let plan = try makePlan(request, for: dataset, checkpoint, isPart: isPart)
                 return try dataset.replicate(plan.batch).isEmpty ? plan : nil
             }
             if let plan {
@@ -91,6 +95,7 @@ extension SyncResponder {
     /// What would come of a push, if it were not nobody's: nothing is applied, and nothing noted.
     private func forecast(_ request: PushRequest) throws(SyncError) -> PushAnswer {
         let name = request.address.dataset
+        try refusePart(name)
         return try engine(name) { () throws(StoreError) in
             guard let dataset = try store.datasetForSync(name, creating: false) else {
                 // It would know what it was given; as it is, it knows nothing.
@@ -152,7 +157,8 @@ extension SyncResponder {
     }
 
     private func makePlan(
-        _ request: PushRequest, for dataset: Dataset, _ checkpoint: PeerCheckpoint
+        _ request: PushRequest, for dataset: Dataset, _ checkpoint: PeerCheckpoint,
+        isPart: Bool = false
     ) throws(StoreError) -> Plan {
         let knowledge = try dataset.knowledge()
         var plan = Plan(syncCount: knowledge.syncCount, lifecycle: knowledge.lifecycle)
@@ -202,7 +208,7 @@ extension SyncResponder {
         if request.page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin) {
             plan.batch.seen = request.page.knowledge.vector
         }
-        if request.page.isLast {
+        if request.page.isLast, !isPart {
             // The asker has compared what lies here under them, and this is what came of it.
             plan.batch.disowned = book.disputed
             plan.batch.isSettled = true

@@ -8,7 +8,7 @@ import Tidemark
 extension SyncResponder {
     func answer(to request: SegmentsRequest) throws(SyncError) -> SegmentsAnswer {
         try check(request.address)
-        let dataset = try dataset(request.address.dataset, creating: false)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
         guard limits.segmentBytesMin < .max, request.address.from != .nobody else {
             return SegmentsAnswer(offer: nil)
         }
@@ -36,7 +36,7 @@ extension SyncResponder {
 
     func answer(to request: SegmentRangeRequest) throws(SyncError) -> SegmentRangeAnswer {
         try check(request.address)
-        let dataset = try dataset(request.address.dataset, creating: false)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
         guard limits.segmentBytesMin < .max, request.address.from != .nobody else {
             return SegmentRangeAnswer(blocks: nil)
         }

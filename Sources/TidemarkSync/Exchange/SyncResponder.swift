@@ -80,8 +80,13 @@ public final class SyncResponder: Sendable {
         case .segments(let request): return .segmentsAnswer(try answer(to: request))
         case .segmentRange(let request): return .segmentRangeAnswer(try answer(to: request))
         case .watch(let request): return .watchAnswer(try answer(to: request))
+        case .scopedPull(let request): return .scopedPullAnswer(try answer(to: request))
+        case .lookup(let request): return .lookupAnswer(try answer(to: request))
+        case .partPush(let request):
+            return .pushAnswer(try answer(to: request, isPart: true))
         case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
-            .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .failure:
+            .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer,
+            .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }
@@ -147,6 +152,8 @@ public final class SyncResponder: Sendable {
             }
             let checkpoint = try dataset.checkpoint(for: asker)
             var knowledge = PeerKnowledge(try dataset.knowledge())
+            // What a part has seen proves nothing about what is here.
+            if try PartBook.isPart(dataset) { knowledge.vector = VersionVector() }
             let book = try BatonBook(dataset)
             knowledge.batons = book.batons
             return DatasetGreeting(

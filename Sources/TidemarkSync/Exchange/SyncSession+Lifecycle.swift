@@ -20,6 +20,9 @@ extension SyncSession {
         case .discardLocal:
             // First ours: after a crash between the two steps it is deleted on either view.
             try engine(dataset.name) { () throws(StoreError) in
+                // What lies in a part is nothing that a deletion here could reach but record by
+                // record; theirs reaches it.
+                if part != nil { try dataset.join(theirs) }
                 _ = try store.deleteDataset(dataset.name)
                 try dataset.join(theirs)
             }

@@ -23,12 +23,7 @@ extension SyncSession {
             let page = try await counted { connection, traffic throws(SyncError) in
                 try await connection.pull(request, &traffic)
             }.page
-            if try noteFork(page.knowledge) {
-                throw SyncError(
-                    .peerChanged,
-                    "this store is a copy or went back in time, and what it wrote since is to be "
-                        + "exchanged anew; repeat the exchange")
-            }
+            if try noteFork(page.knowledge) { throw .forked }
             try await settleLifecycle(page.knowledge.lifecycle)
             try rewriteDoubtful(before: page)
             try await apply(page)

@@ -83,6 +83,8 @@ extension SyncSession {
             if !has(.skipSyncBeforeSend) { try store.sync() }
             return knowledge
         }
+        // Of a part nothing is claimed but at the end.
+        if part != nil { knowledge.vector = VersionVector() }
         // Of the dataset's life it is told nothing new, either.
         knowledge.lifecycle = remote.lifecycle
         let nothing = RecordPage(
@@ -90,8 +92,9 @@ extension SyncSession {
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: nothing,
             disputed: peerDisputed.sorted())
+        let isPart = part != nil
         self.remote = try await counted { connection, traffic throws(SyncError) in
-            try await connection.push(request, &traffic)
+            try await connection.push(request, isPart: isPart, &traffic)
         }.knowledge
     }
 
@@ -109,7 +112,7 @@ extension SyncSession {
 
     /// That the peer has our writes may be known from what it says of itself alone: the answer to
     /// the push that brought them was lost, or somebody else brought them.
-    private func rememberWhatThePeerTold() throws(SyncError) {
+    func rememberWhatThePeerTold() throws(SyncError) {
         guard let remote else { return }
         try engine(dataset.name) { () throws(StoreError) in
             var checkpoint = try dataset.checkpoint(for: peer)
@@ -129,7 +132,7 @@ extension SyncSession {
     /// that came of it.
     ///
     /// - Returns: how far the peer now knows us to have pulled.
-    private func remember(
+    func remember(
         _ page: RecordPage, accepted answer: PushAnswer, pulled: SyncCount
     ) throws(SyncError) -> SyncCount {
         try engine(dataset.name) { () throws(StoreError) in

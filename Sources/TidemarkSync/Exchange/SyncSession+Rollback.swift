@@ -42,7 +42,8 @@ extension SyncSession {
     }
 
     private func isDoubted(_ record: Record) -> Bool {
-        doubted.contains(record.version.dot.replica)
+        // The mark of a dropped record is no write.
+        !record.isDropped && doubted.contains(record.version.dot.replica)
     }
 
     private func stripped(_ record: Record) -> VersionVector {
@@ -52,7 +53,9 @@ extension SyncSession {
 
     /// What is to become of a record of which either side's version has a dot that may name two
     /// writes; nil if it has not.
-    func verdict(on incoming: Record, beside local: Record?) -> ForkVerdict? {
+    func verdict(on incoming: Record, beside stored: Record?) -> ForkVerdict? {
+        // Where a record was dropped nothing is.
+        let local = stored.flatMap { $0.isDropped ? nil : $0 }
         let isLocal = local.map(isDoubted) ?? false
         guard isLocal || peerDisputed.contains(incoming.version.dot.replica) else { return nil }
         guard let local else {
@@ -130,6 +133,13 @@ extension SyncSession {
         }
         doubted = []
     }
+}
+
+extension SyncError {
+    static let forked = SyncError(
+        .peerChanged,
+        "this store is a copy or went back in time, and what it wrote since is to be exchanged "
+            + "anew; repeat the exchange")
 }
 
 /// What becomes of a record under a dot that may name two writes.

@@ -56,6 +56,8 @@ final class SyncSession {
     var adoptedThrough = SyncCount.zero
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
+    /// If only a part of the dataset is kept here.
+    var part: PartExchange?
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -104,6 +106,9 @@ final class SyncSession {
     /// - Returns: false if the peer wrote meanwhile what we must pull first, and the exchange is to
     ///   begin again.
     private func attempt(_ known: DatasetGreeting?) async throws(SyncError) -> Bool {
+        let book = try engine(dataset.name) { () throws(StoreError) in try PartBook(dataset) }
+        if let book { return try await attempt(book, known) }
+        part = nil
         var greeting = known
         if greeting == nil {
             greeting = try await greet()
@@ -142,7 +147,7 @@ final class SyncSession {
     /// not be gone through again because the peer wrote meanwhile.
     var isBeginningAfresh: Bool { options.isFull && result.attempts == 1 }
 
-    private func greet() async throws(SyncError) -> DatasetGreeting? {
+    func greet() async throws(SyncError) -> DatasetGreeting? {
         let (answer, _) = try await counted { connection, traffic throws(SyncError) in
             try await connection.hello(
                 from: store, isDryRun: options.isDryRun, names: [dataset.name], &traffic)

@@ -24,6 +24,9 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case segments = 0x06
     case segmentRange = 0x07
     case watch = 0x08
+    case scopedPull = 0x0C
+    case lookup = 0x0D
+    case partPush = 0x0E
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
@@ -32,6 +35,8 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case segmentsAnswer = 0x86
     case segmentRangeAnswer = 0x87
     case watchAnswer = 0x88
+    case scopedPullAnswer = 0x8C
+    case lookupAnswer = 0x8D
     case failure = 0xFF
 }
 

@@ -16,6 +16,9 @@ extension SyncMessage {
         case .segments: self = .segments(SegmentsRequest(address: try Address(from: &reader)))
         case .segmentRange: self = .segmentRange(try SegmentRangeRequest(from: &reader))
         case .watch: self = .watch(try WatchRequest(from: &reader))
+        case .scopedPull: self = .scopedPull(try ScopedPullRequest(from: &reader))
+        case .lookup: self = .lookup(try LookupRequest(from: &reader))
+        case .partPush: self = .partPush(try PushRequest(from: &reader))
         case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
         case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
         case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
@@ -25,6 +28,8 @@ extension SyncMessage {
         case .segmentRangeAnswer:
             self = .segmentRangeAnswer(try SegmentRangeAnswer(from: &reader))
         case .watchAnswer: self = .watchAnswer(try WatchAnswer(from: &reader))
+        case .scopedPullAnswer: self = .scopedPullAnswer(try ScopedPullAnswer(from: &reader))
+        case .lookupAnswer: self = .lookupAnswer(try LookupAnswer(from: &reader))
         case .failure: self = .failure(try Failure(from: &reader))
         }
         try reader.finish()

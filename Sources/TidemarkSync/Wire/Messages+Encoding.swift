@@ -13,6 +13,9 @@ extension SyncMessage {
         case .segments(let request): request.address.write(to: &writer)
         case .segmentRange(let request): request.write(to: &writer)
         case .watch(let request): request.write(to: &writer)
+        case .scopedPull(let request): request.write(to: &writer)
+        case .lookup(let request): request.write(to: &writer)
+        case .partPush(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
@@ -21,6 +24,8 @@ extension SyncMessage {
         case .segmentsAnswer(let answer): answer.write(to: &writer)
         case .segmentRangeAnswer(let answer): answer.write(to: &writer)
         case .watchAnswer(let answer): answer.write(to: &writer)
+        case .scopedPullAnswer(let answer): answer.write(to: &writer)
+        case .lookupAnswer(let answer): answer.write(to: &writer)
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound

@@ -134,6 +134,10 @@ enum SyncMessage: Hashable, Sendable {
     case segments(SegmentsRequest)
     case segmentRange(SegmentRangeRequest)
     case watch(WatchRequest)
+    case scopedPull(ScopedPullRequest)
+    case lookup(LookupRequest)
+    /// A push of one who keeps a part.
+    case partPush(PushRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
@@ -142,6 +146,8 @@ enum SyncMessage: Hashable, Sendable {
     case segmentsAnswer(SegmentsAnswer)
     case segmentRangeAnswer(SegmentRangeAnswer)
     case watchAnswer(WatchAnswer)
+    case scopedPullAnswer(ScopedPullAnswer)
+    case lookupAnswer(LookupAnswer)
     case failure(Failure)
 
     var kind: MessageKind {
@@ -154,6 +160,9 @@ enum SyncMessage: Hashable, Sendable {
         case .segments: .segments
         case .segmentRange: .segmentRange
         case .watch: .watch
+        case .scopedPull: .scopedPull
+        case .lookup: .lookup
+        case .partPush: .partPush
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
@@ -162,6 +171,8 @@ enum SyncMessage: Hashable, Sendable {
         case .segmentsAnswer: .segmentsAnswer
         case .segmentRangeAnswer: .segmentRangeAnswer
         case .watchAnswer: .watchAnswer
+        case .scopedPullAnswer: .scopedPullAnswer
+        case .lookupAnswer: .lookupAnswer
         case .failure: .failure
         }
     }

@@ -96,9 +96,14 @@ struct WrittenRecords: Sendable {
     fileprivate(set) var writer: VersionWriter
     fileprivate(set) var count = 0
 
-    fileprivate init(after replicas: [ReplicaID]) {
+    init(after replicas: [ReplicaID]) {
         self.replicas = replicas
         writer = VersionWriter(after: replicas)
+    }
+
+    mutating func add(_ change: ChangeView) throws(StoreError) {
+        try writer.putChange(change)
+        count += 1
     }
 
     fileprivate var records: [Record] {
@@ -118,19 +123,21 @@ extension Dataset {
     ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
     ///   - replicas: those that the message names before the page.
+    ///   - isWanted: leaves out others; they count as told.
     func writtenPage(
         since: SyncCount, recordsMax: Int, bytesMax: Int, excluding: VersionVector,
-        after replicas: [ReplicaID]
+        after replicas: [ReplicaID],
+        where isWanted: (ChangeView) throws(StoreError) -> Bool = { _ in true }
     ) throws(StoreError) -> RecordPage {
         var written = WrittenRecords(after: replicas)
         var bytes = 0
         let run = try withChanges(since: since, excluding: excluding) {
             (change) throws(StoreError) in
+            guard try isWanted(change) else { return true }
             guard written.count < max(1, recordsMax) else { return false }
             let size = change.keyCount + change.valueCount
             guard written.count == 0 || bytes + size <= bytesMax else { return false }
-            try written.writer.putChange(change)
-            written.count += 1
+            try written.add(change)
             bytes += size
             return true
         }

@@ -1,0 +1,195 @@
+import Tidemark
+
+// How one who keeps a part of a dataset is answered, and how others are when only a part is kept
+// here.
+//
+// Of each change since the asker's position it is told
+// - the record, if it belongs to the scope;
+// - the tombstone, if the record may have belonged to it, as far as its key says;
+// - that the newest version does not belong to it, by key and version, if the key alone does not
+//   say so: the asker may have an older one that did;
+// - nothing, if the key alone says that no version of it ever belonged to the scope.
+//
+// The asker keeps no vector of what it was told, only positions. So it is left out nothing because
+// of what it claims to have seen: what it has let go it may want again.
+
+extension SyncResponder {
+    func answer(to request: ScopedPullRequest) throws(SyncError) -> ScopedPullAnswer {
+        try check(request.address)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
+        let asker = request.address.from
+        if asker != .nobody {
+            try checkForks(
+                VersionVector(), request.batons, known: request.disputed, dataset,
+                request.address)
+        }
+        return try engine(dataset.name) { () throws(StoreError) in
+            if asker != .nobody { try acknowledge(request.since, of: asker, dataset) }
+            let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
+            var pass = ScopedPass(
+                request.scope, request.former,
+                recordsMax: try dataset.recordsPerPage(atMost: recordsMax),
+                bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax))
+            let run = try dataset.withChanges(
+                since: request.since, in: request.scope.keyRange,
+                skipsMax: SyncLimits.scopedChangesMax
+            ) { (change) throws(StoreError) in try pass.take(change) }
+            let page = try dataset.told(
+                RecordPage(pass.written, run), isDrawing: asker != .nobody)
+            if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
+            return ScopedPullAnswer(page: page, outside: pass.outside)
+        }
+    }
+
+    func answer(to request: LookupRequest) throws(SyncError) -> LookupAnswer {
+        try check(request.address)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
+        let asker = request.address.from
+        return try engine(dataset.name) { () throws(StoreError) in
+            let bytesMax = min(max(1, request.bytesMax), limits.pageBytesMax)
+            var found = FoundRecords()
+            for item in request.items {
+                // Of each at least one is answered.
+                guard found.answered == 0 || found.bytes < bytesMax else { break }
+                found.note(try dataset.storedRecord(for: item.key), of: item, request.scope)
+            }
+            // After the records were read, so that it covers no less than they do.
+            let knowledge = try dataset.told(
+                try dataset.knowledge(), isDrawing: asker != .nobody)
+            if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
+            return LookupAnswer(
+                answered: found.answered,
+                page: RecordPage(
+                    records: found.records, through: .zero, isLast: true, knowledge: knowledge),
+                outside: found.outside, missing: found.missing)
+        }
+    }
+
+    // MARK: - Only a part is kept here
+
+    /// A dataset that is kept whole here: nobody else can say what is not there.
+    func wholeDataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {
+        let dataset = try dataset(name, creating: creating)
+        try refusePart(name)
+        return dataset
+    }
+
+    /// Refuses to answer for a dataset of which only a part is kept here: what is missing would be
+    /// taken for deleted, or for never written.
+    func refusePart(_ name: String) throws(SyncError) {
+        let isPart = try engine(name) { () throws(StoreError) in
+            try store.datasetForSync(name, creating: false).map { dataset throws(StoreError) in
+                try PartBook.isPart(dataset)
+            } ?? false
+        }
+        guard isPart else { return }
+        throw SyncError(
+            .partialReplica,
+            "the peer keeps only a part of the dataset; exchange with one that keeps all of it",
+            dataset: name)
+    }
+}
+
+/// Sorts changes into what one answer about a part tells of them.
+private struct ScopedPass {
+    private let scope: SyncScope
+    private let former: ScopedPullRequest.Former?
+    private let recordsMax: Int
+    private let bytesMax: Int
+    private(set) var written = WrittenRecords(after: [])
+    private(set) var outside: [OutsideNotice] = []
+    private var bytes = 0
+    private var changeCount = 0
+    private var valueBytes = 0
+
+    init(
+        _ scope: SyncScope, _ former: ScopedPullRequest.Former?, recordsMax: Int, bytesMax: Int
+    ) {
+        self.scope = scope
+        self.former = former
+        self.recordsMax = max(1, recordsMax)
+        self.bytesMax = bytesMax
+    }
+
+    private enum Telling {
+        case record
+        case notice
+        case nothing
+    }
+
+    /// - Returns: false if there is no room for the change, or enough was looked at. Of each answer
+    ///   the first one has room.
+    mutating func take(_ change: ChangeView) throws(StoreError) -> Bool {
+        guard
+            changeCount == 0
+                || changeCount < SyncLimits.scopedChangesMax
+                    && valueBytes < SyncLimits.scopedValueBytesMax
+        else { return false }
+        let key = change.key
+        let telling = try telling(of: change, key)
+        let size: Int
+        switch telling {
+        case .record: size = key.count + change.valueCount
+        case .notice: size = key.count + Self.noticeBytes
+        case .nothing: size = 0
+        }
+        let count = written.count + outside.count
+        guard size == 0 || count == 0 || count < recordsMax && bytes + size <= bytesMax else {
+            return false
+        }
+        changeCount += 1
+        bytes += size
+        switch telling {
+        case .record: try written.add(change)
+        case .notice: outside.append(OutsideNotice(key: key, change.version))
+        case .nothing: break
+        }
+        return true
+    }
+
+    /// About what a notice takes beside its key.
+    private static let noticeBytes = 24
+
+    private mutating func telling(
+        of change: ChangeView, _ key: [UInt8]
+    ) throws(StoreError) -> Telling {
+        let verdict = scope.verdict(onKey: key)
+        guard verdict != false else { return .nothing }
+        let former = former.flatMap { change.syncCount <= $0.through ? $0.scope : nil }
+        var formerVerdict: Bool? = false
+        if let former { formerVerdict = former.verdict(onKey: key) }
+        if change.isDeleted { return formerVerdict == false ? .record : .nothing }
+        if formerVerdict == true { return .nothing }
+        if verdict == true, formerVerdict == false { return .record }
+        valueBytes += change.valueCount
+        guard let value = try change.value() else { return .nothing }
+        // Who was told of it under the former scope knows by itself what becomes of it.
+        if let former, former.matches(key: key, value: value) { return .nothing }
+        return scope.matches(key: key, value: value) ? .record : .notice
+    }
+}
+
+/// What is found for the keys of a lookup.
+private struct FoundRecords {
+    private(set) var records: [Record] = []
+    private(set) var outside: [OutsideNotice] = []
+    private(set) var missing: [[UInt8]] = []
+    private(set) var answered = 0
+    private(set) var bytes = 0
+
+    mutating func note(_ record: Record?, of item: LookupRequest.Item, _ scope: SyncScope?) {
+        answered += 1
+        bytes += item.key.count
+        guard let record, !record.isDropped else {
+            missing.append(item.key)
+            return
+        }
+        if record.version.dot == item.dot { return }
+        if let scope, let value = record.value, !scope.matches(key: record.key, value: value) {
+            outside.append(OutsideNotice(key: record.key, record.version))
+        } else {
+            records.append(record)
+            bytes += record.value?.count ?? 0
+        }
+    }
+}

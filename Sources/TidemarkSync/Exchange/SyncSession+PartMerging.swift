@@ -1,0 +1,213 @@
+import Tidemark
+
+// How what a peer tells of a part is compared with what is here and applied. Records are compared
+// by their own versions alone; see the invariants in `SyncSession+Part`.
+
+/// What a peer tells, of a run of changes or of single keys.
+struct PartNews {
+    let records: [Record]
+    let outside: [OutsideNotice]
+    /// Keys of which the peer has nothing.
+    var missing: [[UInt8]] = []
+    let knowledge: PeerKnowledge
+    /// In the peer's order of change: everything up to here was told; nil if it is about keys.
+    var through: SyncCount?
+}
+
+extension SyncSession {
+    /// Applies it as a whole together with the checkpoint behind it, or leaves everything as it was
+    /// and throws.
+    func apply(_ news: PartNews) async throws(SyncError) {
+        try check(news)
+        var settlement = ConflictSettlement(dataset: dataset, policy: policy)
+        for _ in 0..<SyncLimits.comparisonRoundsMax {
+            guard let part,
+                try engine(dataset.name, { () throws(StoreError) in try part.book.isCurrent() })
+            else { throw .scopeChanged }
+            let before = try syncCount()
+            let plan = try await plan(news, &settlement)
+            try noteLost(plan.lost)
+            let (batch, noted) = try completed(plan, news)
+            let moved = try engine(dataset.name) { () throws(StoreError) in
+                try batch.map { batch throws(StoreError) in try dataset.replicate(batch) } ?? []
+            }
+            guard moved.isEmpty else { continue }
+            if let noted { self.part?.stored = noted }
+            let count = UInt64(plan.batch.writes.count + plan.batch.drops.count)
+            try noteBrought(count, after: before)
+            note(plan)
+            return
+        }
+        throw SyncError(
+            .contended,
+            "records were written here faster than they could be merged; repeat the exchange")
+    }
+
+    /// A peer that tells of what cannot belong to the scope has not understood it.
+    private func check(_ news: PartNews) throws(SyncError) {
+        guard news.through != nil, let part else { return }
+        let scope = part.scope
+        guard news.records.allSatisfy({ scope.verdict(onKey: $0.key) != false }),
+            news.outside.allSatisfy({ scope.verdict(onKey: $0.key) != false })
+        else {
+            throw .badMessage("the peer tells of keys that were not asked for")
+        }
+    }
+
+    /// If nothing else was written meanwhile, all of it came from the peer itself, and need not be
+    /// asked for by key.
+    private func noteBrought(_ count: UInt64, after before: SyncCount) throws(SyncError) {
+        let now = try syncCount()
+        guard now.rawValue == before.rawValue + count,
+            part?.progress.checkedThrough == before
+        else { return }
+        part?.progress.checkedThrough = now
+    }
+
+    private func note(_ plan: PartPlan) {
+        result.pulled += plan.pulled + plan.batch.drops.count
+        for outcome in plan.settled {
+            result.note(outcome.settlement)
+            if let report = outcome.report { result.note(report) }
+        }
+        for conflict in plan.pending { options.onPending?(conflict) }
+        firstPending = firstPending ?? plan.pending.first?.key
+        tellApplied(plan.batch, plan.settled.map(\.settlement))
+        guard !plan.batch.drops.isEmpty else { return }
+        options.observer?(
+            .localChanged(dataset: dataset.name, keys: plan.batch.drops.map(\.key)))
+    }
+
+    // MARK: - What it comes to
+
+    private struct PartPlan {
+        var batch = ReplicationBatch()
+        var pulled = 0
+        var settled: [ConflictSettlement.Outcome] = []
+        /// Left to the application.
+        var pending: [Conflict] = []
+        /// What the dropped records had seen.
+        var lost = VersionVector()
+
+        mutating func drop(_ record: Record) {
+            batch.drops.append(LocalDrop(key: record.key, expected: record.version))
+            lost.formUnion(record.version.vector)
+        }
+    }
+
+    private func plan(
+        _ news: PartNews, _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) -> PartPlan {
+        var plan = PartPlan()
+        for record in news.records {
+            try await add(record, to: &plan, &settlement)
+        }
+        for notice in news.outside {
+            if let local = try stored(notice.key), isOutrun(local, by: notice.version) {
+                plan.drop(local)
+            }
+        }
+        let unsent = try engine(dataset.name) { () throws(StoreError) in try UnsentWrites(dataset) }
+        let theirs = trusted(news.knowledge.vector)
+        for key in news.missing {
+            // What the peer has seen and has no more was deleted there, and that forgotten.
+            guard let local = try stored(key), !local.isDeleted, !unsent.contains(local),
+                theirs.covers(local.version.vector)
+            else { continue }
+            plan.drop(local)
+        }
+        return plan
+    }
+
+    private func stored(_ key: [UInt8]) throws(SyncError) -> Record? {
+        try engine(dataset.name) { () throws(StoreError) in try dataset.storedRecord(for: key) }
+    }
+
+    /// Whether a record is to go, since the peer's version of it does not belong to the scope. If
+    /// neither descends from the other, the push will find out.
+    private func isOutrun(_ local: Record, by version: Version) -> Bool {
+        guard !local.isDeleted, part?.record.action == .drop else { return false }
+        switch version.relation(to: local.version) {
+        case .same, .descendant: return true
+        case .ancestor, .concurrent: return false
+        }
+    }
+
+    private func add(
+        _ record: Record, to plan: inout PartPlan, _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) {
+        let local = try stored(record.key)
+        let wiped = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge().lifecycle.wiped
+        }
+        switch Comparison(
+            local: local, incoming: record, seen: VersionVector(), wiped: wiped)
+        {
+        case .ignore:
+            return
+        case .adopt(let value, let version, let expiresAt):
+            if try isOutside(record, beside: local) {
+                if let local, isOutrun(local, by: record.version) { plan.drop(local) }
+                return
+            }
+            plan.batch.writes.append(
+                ReplicatedWrite(
+                    key: record.key,
+                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
+                    expected: local?.version))
+            plan.pulled += version.dot == local?.version.dot ? 0 : 1
+        case .conflict:
+            guard let local else { return }
+            let answer = try await settlement.settle(
+                local: local, remote: record, mustRewrite: false)
+            switch answer {
+            case .settled(let outcome):
+                plan.batch.writes += outcome.writes
+                plan.settled.append(outcome)
+                plan.pulled += 1
+            case .pending(let conflict):
+                plan.pending.append(conflict)
+            }
+        }
+    }
+
+    /// Whether a version that came because it was asked for by key, whatever it holds, does not
+    /// belong here: it counts as if it had been told that it does not. One that is only joined with
+    /// what is here is handed on first.
+    private func isOutside(_ record: Record, beside local: Record?) throws(SyncError) -> Bool {
+        guard let part, !part.scope.keeps(record) else { return false }
+        guard let local, !local.isDropped else { return true }
+        return record.version.relation(to: local.version) != .concurrent
+    }
+
+    /// Adds the checkpoint and what was noted of the peer.
+    ///
+    /// - Returns: nil for a batch if there is nothing to store; with it the progress that it notes.
+    private func completed(
+        _ plan: PartPlan, _ news: PartNews
+    ) throws(SyncError) -> (batch: ReplicationBatch?, noted: PartProgress?) {
+        guard let part else { throw .scopeChanged }
+        var batch = plan.batch
+        let stored = try engine(dataset.name) { () throws(StoreError) in
+            batch.notes = try BatonBook(dataset).notes(
+                taking: news.knowledge.batons, settling: [])
+            return try dataset.checkpoint(for: peer)
+        }
+        var noted: PartProgress?
+        // No position may claim a record that was not taken in.
+        if let through = news.through, plan.pending.isEmpty, firstPending == nil {
+            var checkpoint = stored
+            checkpoint.pulledThrough = through
+            checkpoint.vector.formUnion(trusted(news.knowledge.vector))
+            if checkpoint != stored { batch.checkpoint = (peer, checkpoint) }
+            if part.progress != part.stored {
+                batch.notes.append(part.book.note(part.progress, with: peer))
+                noted = part.progress
+            }
+        }
+        let isEmpty =
+            batch.writes.isEmpty && batch.drops.isEmpty && batch.notes.isEmpty
+            && batch.checkpoint == nil
+        return (isEmpty ? nil : batch, noted)
+    }
+}
