@@ -17,7 +17,7 @@ struct ChangeSteps {
     }
 
     let moment: Moment
-    private let dataset: DatasetID
+    let dataset: DatasetID
     /// Changes of other keys are passed over.
     private let range: KeyRange
     /// How many may be passed over in one call of ``nextOrPause(_:)``, or all in all after

@@ -32,7 +32,7 @@ extension SyncResponder {
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax))
             let run = try dataset.withChanges(
                 since: request.since, in: request.scope.keyRange,
-                skipsMax: SyncLimits.scopedChangesMax
+                skipsMax: SyncLimits.scopedChangesMax, scanMax: SyncLimits.scopedChangesMax
             ) { (change) throws(StoreError) in try pass.take(change) }
             let page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
