@@ -48,7 +48,7 @@ extension SyncResponder {
         asked address: Address, by asker: AskerClaims
     ) throws(SyncError) -> Dataset {
         try check(address)
-        let dataset = try dataset(address.dataset, creating: false)
+        let dataset = try wholeDataset(address.dataset, creating: false)
         if address.from != .nobody {
             try checkForks(asker.vector, asker.batons, known: asker.disputed, dataset, address)
         }

@@ -65,8 +65,8 @@ extension SyncSession {
     }
 
     private func isReconcilable(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
-        // A bound to the records of an exchange could not be kept.
-        guard pullPosition == .zero, !isBeginningAfresh, !options.isDryRun,
+        // A bound to the records of an exchange could not be kept; and a part differs on purpose.
+        guard part == nil, pullPosition == .zero, !isBeginningAfresh, !options.isDryRun,
             options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty
         else { return false }
         let countMin = options.comparesFrom
