@@ -44,6 +44,11 @@ public struct SyncError: Error, Hashable, Sendable {
         public static let peerFailed = Code("peerFailed")
         /// This side's store failed; see ``SyncError/storeError``.
         public static let store = Code("store")
+        /// A bundle is cut off, or its bytes are not what they must be; ``SyncError/storeError``
+        /// has the place. Get the file again.
+        public static let damagedBundle = Code("damagedBundle")
+        /// A bundle does not go on from what is here. The message says which one is needed.
+        public static let wrongBundle = Code("wrongBundle")
         /// The exchange did not end within ``SyncOptions/deadline``. Repeat it to go on.
         public static let timedOut = Code("timedOut")
         /// There is no network, by the app's own account. Wait for one.
@@ -61,7 +66,8 @@ public struct SyncError: Error, Hashable, Sendable {
     public let peer: String?
     public let dataset: String?
     public let key: [UInt8]?
-    /// The store's own error, if the code is ``Code/store``.
+    /// The store's own error, if the code is ``Code/store``; the place of the damage, if it is
+    /// ``Code/damagedBundle``.
     public let storeError: StoreError?
 
     public init(
@@ -112,6 +118,17 @@ extension SyncError {
             .sameReplica,
             "both sides are replica \(id): the very same store, or a copy of it that keeps coming "
                 + "back to that id; give the address of another store", peer: id.description)
+    }
+
+    static func damagedBundle(
+        _ path: String, at offset: UInt64, _ problem: String
+    ) -> SyncError {
+        let message = "\(problem); copy the bundle again, or export it anew"
+        return SyncError(
+            .damagedBundle, message,
+            storeError: StoreError(
+                .corruption, message,
+                location: StoreError.Location(path: path, offset: offset)))
     }
 
     static func cancelled(dataset: String? = nil) -> SyncError {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tidemark
+import TidemarkSync
 
 /// A command whose output is flushed at its end, also when it fails half-way.
 protocol StoreCommand: AsyncParsableCommand {
@@ -73,6 +74,44 @@ struct WritingOptions: ParsableArguments {
     var options: StoreOptions {
         StoreOptions(
             durability: durability?.level ?? .disk, author: author, compactsAutomatically: false)
+    }
+}
+
+/// How what comes from another store is merged into this one.
+struct MergingOptions: ParsableArguments {
+    enum Policy: String, ExpressibleByArgument, CaseIterable {
+        case lww
+        case local
+        case remote
+    }
+
+    enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
+        case stop
+        case discard
+        case recreate
+    }
+
+    @Option(help: "Which version wins a conflict: the later one, this side's or the other side's.")
+    var policy = Policy.lww
+    @Option(
+        help: ArgumentHelp(
+            "What to do here with a dataset that was deleted there.", valueName: "action"))
+    var deleted = DeletedAction.stop
+
+    var options: SyncOptions {
+        let policy: MergePolicy =
+            switch policy {
+            case .lww: .lastWriterWins
+            case .local: .keepLocal
+            case .remote: .keepRemote
+            }
+        let action: DatasetDeletedAction =
+            switch deleted {
+            case .stop: .keepAndStop
+            case .discard: .discardLocal
+            case .recreate: .keepAndRecreate
+            }
+        return SyncOptions(policy: policy, onDatasetDeleted: action)
     }
 }
 

@@ -8,8 +8,8 @@ struct TidemarkCommand: AsyncParsableCommand {
         commandName: "tidemark",
         abstract: "Look into, change and synchronise Tidemark stores.",
         discussion: """
-            The first argument of every command is the store's directory; a dataset and a key \
-            follow where they apply. Commands that only read never change a byte of the store, and \
+            The first argument of a command is the store's directory; a dataset and a key follow \
+            where they apply. Commands that only read never change a byte of the store, and \
             work beside a process that writes it. With --json they print one JSON object on each \
             line; keys and values that are not UTF-8 appear as {"base64": "..."}.
 
@@ -21,11 +21,16 @@ struct TidemarkCommand: AsyncParsableCommand {
             PutCommand.self, GetCommand.self, DeleteCommand.self, ScanCommand.self,
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
-            SyncCommand.self, ServeCommand.self,
+            SyncCommand.self, ServeCommand.self, BundleCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
     static let names = configuration.subcommands.compactMap { $0.configuration.commandName }
+
+    /// Those of them that are no groups of other commands.
+    static let plainNames = configuration.subcommands.filter {
+        $0.configuration.subcommands.isEmpty
+    }.compactMap { $0.configuration.commandName }
 
     static func main() async {
         // A closed pipe is then an error of write(2), which OutputStream turns into a quiet end;

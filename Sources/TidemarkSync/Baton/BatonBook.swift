@@ -59,6 +59,22 @@ struct BatonBook {
         }
     }
 
+    /// What this store drew last under one of its ids, oldest first.
+    func drawn(by id: ReplicaID) -> [Baton] {
+        (records[id]?.drawn ?? []).map {
+            Baton(replica: id, number: $0.number, random: $0.random)
+        }
+    }
+
+    /// Whether another baton of the same replica and number is known here than one that is shown:
+    /// then two stores write under that id.
+    func contradicts(_ shown: [Baton]) -> Bool {
+        shown.contains { baton in
+            guard let known = records[baton.replica]?.baton(of: baton.replica) else { return false }
+            return known.number == baton.number && known.random != baton.random
+        }
+    }
+
     // MARK: - Changing
 
     /// Draws a baton for each own id of which writes may leave now that no baton covers. To be

@@ -221,7 +221,7 @@ final class SyncSession {
         return (try? finished()) ?? result
     }
 
-    private func finished() throws(SyncError) -> SyncResult {
+    func finished() throws(SyncError) -> SyncResult {
         result.localSyncCount = try engine(dataset.name) { () throws(StoreError) in
             try dataset.knowledge().syncCount
         }

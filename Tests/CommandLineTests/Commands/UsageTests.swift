@@ -10,14 +10,14 @@ import Testing
         tool = try CommandLineTool()
     }
 
-    private static let commands = TidemarkCommand.names
+    private static let commands = TidemarkCommand.plainNames
 
     @Test func helpNamesEveryExitStatus() async throws {
         let help = try await tool.succeed("--help").text
         for status in CommandStatus.allCases {
             #expect(help.contains(" \(status.rawValue)  \(status.meaning)\n"))
         }
-        for command in Self.commands {
+        for command in TidemarkCommand.names {
             #expect(help.contains("  \(command) "))
         }
         expectSafeForTerminal(help)

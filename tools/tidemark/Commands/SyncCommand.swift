@@ -13,18 +13,6 @@ struct SyncCommand: StoreCommand {
             the next call goes on where this one stopped.
             """)
 
-    enum Policy: String, ExpressibleByArgument, CaseIterable {
-        case lww
-        case local
-        case remote
-    }
-
-    enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
-        case stop
-        case discard
-        case recreate
-    }
-
     @OptionGroup var target: StoreArgument
     @Argument(help: "The hub's address: http://HOST:PORT") var url: String
     @OptionGroup var secret: TokenOption
@@ -33,12 +21,7 @@ struct SyncCommand: StoreCommand {
             "Only this dataset; may be given several times. Default: all of both sides.",
             valueName: "name"))
     var dataset: [String] = []
-    @Option(help: "Which version wins a conflict: the later one, this side's or the hub's.")
-    var policy = Policy.lww
-    @Option(
-        help: ArgumentHelp(
-            "What to do here with a dataset that was deleted there.", valueName: "action"))
-    var deleted = DeletedAction.stop
+    @OptionGroup var merging: MergingOptions
     @OptionGroup var writing: WritingOptions
     @OptionGroup var format: OutputOptions
 
@@ -53,7 +36,7 @@ struct SyncCommand: StoreCommand {
         let transport = HTTPTransport(url: url, token: token)
         let store = try Store.open(at: target.store, options: writing.options)
         let bar = Mutex(ProgressBar("synchronising"))
-        var options = options
+        var options = merging.options
         options.progress = { progress in
             bar.withLock { bar in
                 let isPulling = progress.phase == .pulling
@@ -75,22 +58,6 @@ struct SyncCommand: StoreCommand {
         await transport.shutdown()
         try store.close()
         try write(try outcome.get(), output)
-    }
-
-    private var options: SyncOptions {
-        let policy: MergePolicy =
-            switch policy {
-            case .lww: .lastWriterWins
-            case .local: .keepLocal
-            case .remote: .keepRemote
-            }
-        let action: DatasetDeletedAction =
-            switch deleted {
-            case .stop: .keepAndStop
-            case .discard: .discardLocal
-            case .recreate: .keepAndRecreate
-            }
-        return SyncOptions(policy: policy, onDatasetDeleted: action)
     }
 
     private func write(_ results: [SyncResult], _ output: OutputStream) throws {
@@ -144,9 +111,9 @@ extension SyncError: ReportableError {
         case .unauthorized: .refused
         case .protocolMismatch: .tooNew
         case .badMessage, .tooLarge: .protocolBroken
-        case .conflictPending, .datasetDeleted: .negative
-        case .contended, .cancelled: .busy
-        case .sameReplica: .badData
+        case .conflictPending, .datasetDeleted, .wrongBundle: .negative
+        case .contended, .cancelled, .peerChanged: .busy
+        case .sameReplica, .damagedBundle: .badData
         case .store: storeError.map { CommandStatus($0.code) } ?? .defect
         default: .defect
         }

@@ -25,7 +25,7 @@ enum CommandStatus: Int32, CaseIterable {
         case .negative: "no such dataset or key, or the answer is no"
         case .damage: "the store is damaged; the message names file and offset"
         case .usage: "the command line is wrong, or a name, key or value out of bounds"
-        case .badData: "bad data to import, or a hub that is a copy of the store"
+        case .badData: "bad data or a damaged bundle to import, or a hub that is a copy"
         case .noInput: "no such store or file"
         case .unavailable: "the hub cannot be reached, or is overloaded"
         case .defect: "a defect of this program"

@@ -1,0 +1,236 @@
+import Tidemark
+
+// A bundle is a pull whose answers were written down before anybody asked. What the questions would
+// have said must therefore hold now, or the answers are the wrong ones:
+//
+// - since: everything up to there is here. This store's own checkpoint about the sender says so.
+// - vector: what was left out as known has been seen here.
+// - batons: the sender is the one whose writes are known under its id.
+//
+// If a record were left out that is not here, the vector of the last page would claim it all the
+// same, and it would never come. So a bundle that does not follow on is refused as a whole.
+
+/// One import of one bundle.
+struct BundleImport: Sendable {
+    let store: Store
+    let path: String
+    let options: SyncOptions
+
+    init(store: Store, path: String, options: SyncOptions) {
+        self.store = store
+        self.path = path
+        var options = options.bounded
+        // What is in the file is all at hand: there is nothing to be gained by taking half of it.
+        options.recordsPerRunMax = nil
+        self.options = options
+    }
+
+    @concurrent
+    func run() async throws(SyncError) -> SyncResult {
+        let (outcome, isLate) = await options.withinDeadline { await attempt() }
+        do throws(SyncError) {
+            return try outcome.get()
+        } catch {
+            throw isLate ? options.timedOut(error) : error
+        }
+    }
+
+    private func attempt() async -> Result<SyncResult, SyncError> {
+        do throws(SyncError) {
+            let bundle = try BundleFile(path: path)
+            do throws(SyncError) {
+                return .success(try await take(bundle))
+            } catch {
+                let summary = bundle.summary
+                throw error.located(peer: summary.sender.description, dataset: summary.dataset)
+            }
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func take(_ bundle: BundleFile) async throws(SyncError) -> SyncResult {
+        let summary = bundle.summary
+        let standing = try standing(before: summary)
+        if standing.isNothingNew {
+            return try knownAlready(summary)
+        }
+        let dataset = try engine(summary.dataset) { () throws(StoreError) -> Dataset in
+            guard let dataset = try store.datasetForSync(summary.dataset, creating: true) else {
+                throw StoreError(
+                    .datasetNotFound, "the dataset cannot be made; import the bundle again")
+            }
+            return dataset
+        }
+        // Pages that are here need not be compared again, unless it is in doubt what is here.
+        let unknown = bundle.pages.firstIndex { $0.through > standing.pulledThrough }
+        let first = standing.isDisputed ? 0 : unknown ?? bundle.pages.count - 1
+        let session = SyncSession(
+            store: store, dataset: dataset,
+            connection: PeerConnection(transport: BundleTransport(bundle, first: first)),
+            options: options, peer: summary.sender)
+        let result = try await session.take(summary, from: bundle.pages[first].since)
+        try noteReached(standing.isDisputed ? .zero : standing.pulledThrough, summary, dataset)
+        try engine(summary.dataset) { () throws(StoreError) in try store.sync() }
+        return result
+    }
+
+    /// What a bundle meets.
+    private struct Standing {
+        /// Up to where this store has the sender's changes.
+        var pulledThrough = SyncCount.zero
+        /// Whether this store went back in time, and is to compare all that it has.
+        var isDisputed = false
+        /// Whether all that the bundle could bring is here.
+        var isNothingNew = false
+    }
+
+    /// - Throws: `wrongBundle`, `sameReplica` if the bundle must not be taken in.
+    private func standing(before bundle: BundleSummary) throws(SyncError) -> Standing {
+        let existing = try engine(bundle.dataset) { () throws(StoreError) in
+            try store.datasetForSync(bundle.dataset, creating: false)
+        }
+        guard let dataset = existing else {
+            try refuseOwn(bundle)
+            let standing = Standing()
+            try check(bundle, standing, VersionVector())
+            return standing
+        }
+        // First, since a copy of the sender has its id until it sees what the sender has drawn.
+        let isForeign = try engine(bundle.dataset) { () throws(StoreError) -> Bool in
+            try dataset.disputeForked(bundle.knowledge.batons, bundle.vector)
+            return try BatonBook(dataset).contradicts(bundle.batons)
+        }
+        try refuseOwn(bundle)
+        guard !isForeign else {
+            throw SyncError(
+                .wrongBundle,
+                "the bundle's maker is a copy of the store that is known here under its id, or "
+                    + "went back in time; exchange with it over a network once, or import a bundle "
+                    + "of this store there, and then let it export the dataset again")
+        }
+        return try standing(of: dataset, before: bundle)
+    }
+
+    private func standing(
+        of dataset: Dataset, before bundle: BundleSummary
+    ) throws(SyncError) -> Standing {
+        var standing = Standing()
+        let knowledge = try engine(bundle.dataset) { () throws(StoreError) -> DatasetKnowledge in
+            standing.pulledThrough = try dataset.checkpoint(for: bundle.sender).pulledThrough
+            standing.isDisputed = try !BatonBook(dataset).disputed.isEmpty
+            return try dataset.knowledge()
+        }
+        try check(bundle, standing, knowledge.vector)
+        standing.isNothingNew =
+            !standing.isDisputed && bundle.through <= standing.pulledThrough
+            && knowledge.vector.covers(bundle.vector)
+            && PeerLifecycle(knowledge.lifecycle).covers(bundle.knowledge.lifecycle)
+        return standing
+    }
+
+    private func refuseOwn(_ bundle: BundleSummary) throws(SyncError) {
+        guard bundle.sender != store.replicaID else {
+            throw SyncError(
+                .sameReplica,
+                "this store made the bundle itself, or is a copy of the one that did; import it "
+                    + "into another store")
+        }
+    }
+
+    /// Whether the bundle goes on from what is here.
+    private func check(
+        _ bundle: BundleSummary, _ standing: Standing, _ seen: VersionVector
+    ) throws(SyncError) {
+        if standing.isDisputed {
+            guard bundle.isWholeDataset else {
+                throw wrong(
+                    bundle,
+                    "this store is a copy or went back in time and must compare all that it has",
+                    since: .zero)
+            }
+            return
+        }
+        guard bundle.since <= standing.pulledThrough else {
+            throw wrong(
+                bundle,
+                "the bundle begins after change \(bundle.since) of its maker, and this store has "
+                    + "its changes up to \(standing.pulledThrough)", since: standing.pulledThrough)
+        }
+        guard seen.covers(bundle.required) else {
+            let receiver = bundle.receiver.map { "replica \($0)" } ?? "its receiver"
+            throw wrong(
+                bundle,
+                "the bundle leaves out what \(receiver) has, and not all of that is here",
+                since: standing.pulledThrough)
+        }
+    }
+
+    private func wrong(
+        _ bundle: BundleSummary, _ problem: String, since: SyncCount
+    ) -> SyncError {
+        let needed =
+            since == .zero
+            ? "a bundle of the whole dataset" : "one of its changes since \(since), or an earlier"
+        return SyncError(
+            .wrongBundle,
+            "\(problem); nothing was imported; needed is \(needed), from replica "
+                + "\(bundle.sender): export it there since \(since)")
+    }
+
+    /// Keeps an old bundle from moving back how far this store has come; and takes from one that
+    /// was made for this store how far its maker has come here, so that the next bundle for that
+    /// need not begin before. Writes nothing if all is as it was.
+    private func noteReached(
+        _ pulledThrough: SyncCount, _ bundle: BundleSummary, _ dataset: Dataset
+    ) throws(SyncError) {
+        let isForUs = bundle.receiver == store.replicaID
+        try engine(bundle.dataset) { () throws(StoreError) in
+            let stored = try dataset.checkpoint(for: bundle.sender)
+            var checkpoint = stored
+            checkpoint.pulledThrough = max(stored.pulledThrough, pulledThrough)
+            if isForUs, bundle.acknowledged <= (try dataset.knowledge().syncCount) {
+                checkpoint.pushedThrough = max(stored.pushedThrough, bundle.acknowledged)
+            }
+            guard checkpoint != stored else { return }
+            try dataset.remember(checkpoint, of: bundle.sender)
+        }
+    }
+
+    /// The result of an import that has nothing to do.
+    private func knownAlready(_ bundle: BundleSummary) throws(SyncError) -> SyncResult {
+        var result = SyncResult(dataset: bundle.dataset, remoteReplica: bundle.sender)
+        let dataset = try engine(bundle.dataset) { () throws(StoreError) in
+            try store.datasetForSync(bundle.dataset, creating: false)
+        }
+        if let dataset {
+            try noteReached(.zero, bundle, dataset)
+            result.localSyncCount = try engine(bundle.dataset) { () throws(StoreError) in
+                try dataset.knowledge().syncCount
+            }
+        }
+        result.remoteSyncCount = bundle.through
+        result.isComplete = true
+        return result
+    }
+}
+
+extension SyncSession {
+    /// Takes in the pages that the connection hands out: a pull, behind which there is no push.
+    ///
+    /// - Parameter start: where the first of them follows on.
+    func take(
+        _ bundle: BundleSummary, from start: SyncCount
+    ) async throws(SyncError) -> SyncResult {
+        result.attempts = 1
+        _ = try noteFork(bundle.knowledge)
+        let checkpoint = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.checkpoint(for: peer)
+        }
+        // How much of its writes the sender remembers to be here, a bundle does not say.
+        known = (checkpoint.vector, .zero)
+        pullPosition = start
+        result.isComplete = try await pull()
+        return try finished()
+    }
+}
