@@ -19,7 +19,8 @@ extension Store {
     ///   - limits: bounds for a page.
     /// - Throws: `store` with `datasetNotFound`, with `invalidArgument` if the dataset has fewer
     ///   changes, with `readOnly`, or if the file cannot be written; `peerChanged` if the store
-    ///   went back in time and has not met a peer since.
+    ///   went back in time and has not met a peer since; `partialReplica` if only a part of the
+    ///   dataset is kept here.
     @discardableResult
     public func exportBundle(
         of dataset: String, to path: String, since: SyncCount = .zero,
@@ -60,8 +61,9 @@ extension Store {
     ///   nothing was pushed.
     /// - Throws: `wrongBundle` if it begins after what is here, naming the one that is needed, or
     ///   if its maker went back in time; `damagedBundle` with the place; `sameReplica` if this
-    ///   store made it; `conflictPending`, `datasetDeleted`, `contended`, `timedOut`, `cancelled`
-    ///   and `store` as ``synchronize(with:datasets:options:)`` does.
+    ///   store made it; `partialReplica` if only a part of the dataset is kept here, and then
+    ///   nothing has changed; `conflictPending`, `datasetDeleted`, `contended`, `timedOut`,
+    ///   `cancelled` and `store` as ``synchronize(with:datasets:options:)`` does.
     @discardableResult
     public func importBundle(
         from path: String, options: SyncOptions = SyncOptions()

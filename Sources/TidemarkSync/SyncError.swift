@@ -38,7 +38,8 @@ public struct SyncError: Error, Hashable, Sendable {
         /// went on doing so for all attempts. Repeat the exchange.
         public static let peerChanged = Code("peerChanged")
         /// The peer keeps only a part of the dataset, and cannot say how the whole stands. Exchange
-        /// with one that keeps all of it.
+        /// with one that keeps all of it. Of a bundle: this store does, so that it can neither make
+        /// one nor take one in.
         public static let partialReplica = Code("partialReplica")
         /// The peer failed by its own account. See the message, and the peer's log.
         public static let peerFailed = Code("peerFailed")

@@ -71,7 +71,7 @@ struct SynchronizerTests {
     static let codes: [SyncError.Code] = [
         .unreachable, .unauthorized, .protocolMismatch, .badMessage, .tooLarge, .conflictPending,
         .datasetDeleted, .contended, .sameReplica, .peerChanged, .peerFailed, .store, .timedOut,
-        .offline, .expensiveNetwork, .cancelled, .damagedBundle, .wrongBundle,
+        .offline, .expensiveNetwork, .cancelled, .damagedBundle, .wrongBundle, .partialReplica,
     ]
 
     /// A permanent refusal stops at once with its reason; what may pass is tried again.

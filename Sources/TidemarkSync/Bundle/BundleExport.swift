@@ -62,6 +62,8 @@ struct BundleExport {
         do throws(SyncError) {
             try writer.append(header)
             let last = try writePages(after: header, to: &writer)
+            // Records may have gone before the last page was read, which claims all that was seen.
+            try refusePart()
             // Another exchange may have found out meanwhile that this store was copied.
             guard store.replicaID == sender, try !isDisputed() else { throw goneBack() }
             try writer.finish()
@@ -80,6 +82,7 @@ struct BundleExport {
         _ sender: ReplicaID, since: SyncCount, leavingOut required: VersionVector,
         for receiver: ReplicaID?
     ) throws(SyncError) -> BundleHeader {
+        try refusePart()
         guard try !isDisputed() else { throw goneBack() }
         return try engine(dataset.name) { () throws(StoreError) -> BundleHeader in
             let knowledge = try dataset.knowledge()
@@ -127,6 +130,18 @@ struct BundleExport {
         try engine(dataset.name) { () throws(StoreError) in
             try !BatonBook(dataset).disputed.isEmpty
         }
+    }
+
+    /// What is missing in a part would be taken for deleted, or for never written.
+    private func refusePart() throws(SyncError) {
+        let isPart = try engine(dataset.name) { () throws(StoreError) in
+            try PartBook.isPart(dataset)
+        }
+        guard isPart else { return }
+        throw SyncError(
+            .partialReplica,
+            "only a part of the dataset is kept here, and a bundle speaks for all of it; export it "
+                + "from a store that keeps all of it", dataset: dataset.name)
     }
 
     private func goneBack() -> SyncError {

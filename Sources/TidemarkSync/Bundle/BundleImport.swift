@@ -62,6 +62,7 @@ struct BundleImport: Sendable {
             }
             return dataset
         }
+        try refusePart(dataset)
         // Pages that are here need not be compared again, unless it is in doubt what is here.
         let unknown = bundle.pages.firstIndex { $0.through > standing.pulledThrough }
         let first = standing.isDisputed ? 0 : unknown ?? bundle.pages.count - 1
@@ -85,7 +86,7 @@ struct BundleImport: Sendable {
         var isNothingNew = false
     }
 
-    /// - Throws: `wrongBundle`, `sameReplica` if the bundle must not be taken in.
+    /// - Throws: `wrongBundle`, `sameReplica`, `partialReplica` if the bundle must not be taken in.
     private func standing(before bundle: BundleSummary) throws(SyncError) -> Standing {
         let existing = try engine(bundle.dataset) { () throws(StoreError) in
             try store.datasetForSync(bundle.dataset, creating: false)
@@ -96,6 +97,7 @@ struct BundleImport: Sendable {
             try check(bundle, standing, VersionVector())
             return standing
         }
+        try refusePart(dataset)
         // First, since a copy of the sender has its id until it sees what the sender has drawn.
         let isForeign = try engine(bundle.dataset) { () throws(StoreError) -> Bool in
             try dataset.disputeForked(bundle.knowledge.batons, bundle.vector)
@@ -127,6 +129,19 @@ struct BundleImport: Sendable {
             && knowledge.vector.covers(bundle.vector)
             && PeerLifecycle(knowledge.lifecycle).covers(bundle.knowledge.lifecycle)
         return standing
+    }
+
+    /// A part takes no vector for its own, and nobody would answer for the records that a bundle
+    /// leaves out, or that it has and the part does not.
+    private func refusePart(_ dataset: Dataset) throws(SyncError) {
+        let isPart = try engine(dataset.name) { () throws(StoreError) in
+            try PartBook.isPart(dataset)
+        }
+        guard isPart else { return }
+        throw SyncError(
+            .partialReplica,
+            "only a part of the dataset is kept here, and a bundle is of all of it; import it into "
+                + "a store that keeps all of it, and exchange with that one")
     }
 
     private func refuseOwn(_ bundle: BundleSummary) throws(SyncError) {
