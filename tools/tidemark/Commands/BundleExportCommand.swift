@@ -6,6 +6,10 @@ struct BundleExportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Write what changed in a dataset into a bundle.",
+        usage: """
+            tidemark bundle export <store> <file> --dataset <name>
+                    [--since <count>] [--for <replica>] [--json]
+            """,
         discussion: """
             Without --since and --for the bundle has the whole dataset. With --since it has what \
             changed after that count, which is "through" of the bundle before, as 'tidemark bundle \

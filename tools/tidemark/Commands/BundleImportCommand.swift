@@ -7,6 +7,11 @@ struct BundleImportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Merge what a bundle holds into a store.",
+        usage: """
+            tidemark bundle import <store> <file> [--policy <policy>]
+                    [--deleted <action>] [--author <name>] [--durability <level>]
+                    [--json]
+            """,
         discussion: """
             The store is created if missing. A damaged bundle changes nothing, and importing one \
             twice does no more than once. A bundle that begins after what is here is refused with \
