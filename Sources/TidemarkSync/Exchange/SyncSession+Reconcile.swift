@@ -114,12 +114,7 @@ extension SyncSession {
     private func check(
         _ now: PeerKnowledge, still before: PeerKnowledge
     ) throws(SyncError) {
-        guard try !noteFork(now) else {
-            throw SyncError(
-                .peerChanged,
-                "this store is a copy or went back in time, and what it wrote since is to be "
-                    + "exchanged anew; repeat the exchange")
-        }
+        if try noteFork(now) { throw .forked }
         guard now.lifecycle == before.lifecycle, now.syncCount >= before.syncCount,
             now.vector.covers(before.vector)
         else {
