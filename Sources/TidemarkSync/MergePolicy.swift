@@ -18,13 +18,15 @@ public enum MergePolicy: Sendable {
     /// A deletion yields to a change. What is none, or of two kinds, is left to the last writer,
     /// and a ``MergeReport`` says so.
     case mergeable
-    /// Optimistic concurrency: the conflict stays for the application to settle, told by
-    /// ``SyncOptions/onPending``. The other records of the dataset are taken in all the same; the
-    /// exchange ends with ``SyncError/Code/conflictPending``, and nothing is pushed.
+    /// Optimistic concurrency: the conflict waits for the application to settle it, told by
+    /// ``SyncOptions/onPending`` and listed by `Dataset.pendingConflicts`. The other records of the
+    /// dataset are taken in all the same; the exchange ends with
+    /// ``SyncError/Code/conflictPending``, and nothing is pushed.
     case leavePending
     /// Asked once for each conflict, one at a time in each dataset, while no lock is held: it may
     /// read and write the store. If it writes to the key in question, it is asked again about the
-    /// outcome. An error that it throws stops the exchange like ``Resolution/stop``.
+    /// outcome. If it throws, the conflict waits as after ``Resolution/stop``, and each exchange
+    /// asks again.
     case custom(@Sendable (Conflict) async throws -> Resolution)
 }
 
@@ -84,7 +86,7 @@ public enum Resolution: Hashable, Sendable {
     /// A merged value expires when the later of both would have, and never if one never does.
     case value([UInt8])
     case delete
-    /// Leaves the conflict undecided: the exchange ends with
+    /// Leaves the conflict undecided, so that it waits: the exchange ends with
     /// ``SyncError/Code/conflictPending``, and nothing is pushed.
     case stop
 }

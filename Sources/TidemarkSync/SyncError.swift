@@ -23,9 +23,13 @@ public struct SyncError: Error, Hashable, Sendable {
         /// The peer sent what is no message of the protocol, or a damaged one. Check the address
         /// and what stands between the two.
         public static let badMessage = Code("badMessage")
-        /// A message is larger than one side accepts. Raise the limit or lower the page size.
+        /// A message is larger than one side accepts, although it has no more than one record,
+        /// which was left out; see `Dataset.failedRecords`. Raise the limit.
         public static let tooLarge = Code("tooLarge")
-        /// The merge policy stopped at a conflict. Nothing was pushed; settle it and repeat.
+        /// A record is refused by the side that it was meant for. It was left out, and everything
+        /// else was exchanged; see `Dataset.failedRecords`.
+        public static let recordRefused = Code("recordRefused")
+        /// A conflict waits that no policy settles. Nothing was pushed; settle it and repeat.
         public static let conflictPending = Code("conflictPending")
         /// The dataset was deleted on the other side. Choose a ``DatasetDeletedAction``.
         public static let datasetDeleted = Code("datasetDeleted")

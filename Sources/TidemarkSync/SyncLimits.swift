@@ -95,6 +95,37 @@ public enum SyncLimits {
     static let scopedChangesMax = 65_536
     /// Bytes of values that are read for one such answer before its last one, for the same reason.
     static let scopedValueBytesMax = 32 << 20
+    /// Settled conflicts that the journal of a dataset keeps: what is read again with each page in
+    /// which there are conflicts stays within milliseconds.
+    public static let journalConflictsMax = 100_000
+    /// For how long: 100 years, which fits any arithmetic here.
+    public static let journalAgeMax = Duration.seconds(3_155_760_000)
+    /// Bytes of a value in the journal: an entry holds up to four, and a batch many entries.
+    public static let journalValueBytesMax = 1 << 20
+    /// Batches of exchanges that are remembered of a dataset.
+    public static let journalExchangesMax = 10_000
+    /// Conflicts of one dataset that may wait with what the other side has. Beyond that they are
+    /// left where they are, and the exchange begins there again until some are settled.
+    public static let pendingMax = 10_000
+    /// Bytes of what waits in one dataset.
+    static let pendingBytesMax = 256 << 20
+    /// Records of one dataset, in each direction, that may be left out because they failed. Beyond
+    /// that the exchange ends with the error of the next one.
+    public static let failedMax = 10_000
+    /// Datasets that are told of as going into one.
+    public static let mergedDatasetsMax = 1_000
+    /// Bytes of the words for whose a merged dataset was, as for an author.
+    public static let originBytesMax = Limits.authorBytesMax
+    /// Keys in one question for records that were left out.
+    static let fetchedKeysMax = 1_000
+    /// Bytes of the words for why something waits or failed.
+    public static let reasonBytesMax = 1_024
+    /// Bytes that the journal adds to one batch; values that would be more are left out.
+    static let journalBatchBytesMax = 16 << 20
+    /// Entries that one batch takes out of a journal; what is left goes with the next.
+    static let journalTrimMax = 4_096
+    /// Keys whose versions are read at once for a look at the past: few enough to be in memory.
+    static let keysWalkedAtOnce = 64
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

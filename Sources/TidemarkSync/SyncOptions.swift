@@ -1,3 +1,5 @@
+public import Tidemark
+
 /// How an exchange is carried out.
 public struct SyncOptions: Sendable {
     /// How conflicts are settled, unless ``policies`` says otherwise.
@@ -29,8 +31,20 @@ public struct SyncOptions: Sendable {
     /// After how long the whole call is cancelled and ends with ``SyncError/Code/timedOut``; nil
     /// for no bound. What was applied until then stays, and the next exchange goes on from there.
     public var deadline: Duration?
-    /// Called for each conflict that ``MergePolicy/leavePending`` leaves, on the task that
-    /// synchronises. Settle it with `Dataset.settle(_:as:)`, then or later.
+    /// Asked when the other side tells of datasets that are to go into the one that is exchanged,
+    /// once in each exchange, while no lock is held; they have been pulled by then. nil: they are
+    /// exchanged as any others, and nothing is merged.
+    public var mergedDatasetsHandler: (@Sendable (MergedDatasets) async -> MergedDatasetsAction)?
+    /// Asked about each record of the other side that would change anything here, before it is
+    /// compared and while no lock is held. If it throws, the record is refused: it is left out and
+    /// listed by `Dataset.failedRecords`, and the rest goes on. Pages are then compared record by
+    /// record, which takes several times as long, and nothing is taken over as it lies in segments.
+    public var validate: (@Sendable (Record) async throws -> Void)?
+    /// What is kept of conflicts and exchanges when they are over.
+    public var journal = SyncJournalOptions()
+    /// Called for each conflict that waits because no policy settles it, once in each exchange, on
+    /// the task that synchronises and while no lock is held. Settle it with `Dataset.settle`, then
+    /// or later.
     public var onPending: (@Sendable (Conflict) -> Void)?
     /// Called after each page, on the task that synchronises the dataset: of several datasets at
     /// the same time.
@@ -83,6 +97,7 @@ public struct SyncOptions: Sendable {
         options.parallelDatasetsMax = min(
             max(parallelDatasetsMax, 1), SyncLimits.parallelDatasetsMax)
         options.recordsPerRunMax = recordsPerRunMax.map { max($0, 1) }
+        options.journal = journal.bounded
         return options
     }
 }

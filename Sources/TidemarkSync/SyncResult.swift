@@ -29,13 +29,22 @@ public struct SyncResult: Hashable, Sendable {
     public internal(set) var reports: [MergeReport] = []
     /// Reports that came after those.
     public internal(set) var reportsLeftOut = 0
+    /// Keys of conflicts that wait, the first ``SyncLimits/settlementsMax``.
+    public internal(set) var pending: [[UInt8]] = []
+    /// Conflicts that wait, and because of which nothing was pushed.
+    public internal(set) var pendingCount = 0
+    /// Keys of records that failed in this exchange and were left out, the first
+    /// ``SyncLimits/settlementsMax``.
+    public internal(set) var failed: [[UInt8]] = []
+    /// Records that failed in this exchange.
+    public internal(set) var failedCount = 0
     public internal(set) var pagesSent = 0
     public internal(set) var pagesReceived = 0
     /// Bytes of all messages about this dataset.
     public internal(set) var bytesSent = 0
     public internal(set) var bytesReceived = 0
     /// Whether both sides now hold what both held: false if ``SyncOptions/recordsPerRunMax`` or an
-    /// error ended the exchange before.
+    /// error ended the exchange before, and as long as a record is left out that failed.
     public internal(set) var isComplete = false
     /// Rounds of pull and push.
     public internal(set) var attempts = 0
@@ -57,6 +66,21 @@ public struct SyncResult: Hashable, Sendable {
         } else {
             reportsLeftOut += 1
         }
+    }
+
+    mutating func noteWaiting(_ key: [UInt8]) {
+        pendingCount += 1
+        if pending.count < SyncLimits.settlementsMax { pending.append(key) }
+    }
+
+    mutating func noteFailed(_ key: [UInt8]) {
+        failedCount += 1
+        if failed.count < SyncLimits.settlementsMax { failed.append(key) }
+    }
+
+    mutating func forgetPending() {
+        pending = []
+        pendingCount = 0
     }
 
     mutating func note(_ settlement: Settlement) {

@@ -75,7 +75,8 @@ final class SimulatedLink: @unchecked Sendable {
         let target = simulation.replicas[to]
         guard !simulation.isCut(from, to), target.isUp, let store = target.store else { return }
         let responder = SyncResponder(
-            store: store, limits: SyncResponder.Limits(pageRecordsMax: pageRecordsMax))
+            store: store, limits: SyncResponder.Limits(pageRecordsMax: pageRecordsMax),
+            journal: .off)
         let answer = responder.respond(to: request)
         simulation.note("\(from) > \(to) \(Self.name(request)), \(Self.name(answer))")
         // What it did it did, but its answer died with it.

@@ -23,7 +23,7 @@ extension World {
         let incarnation = asker.incarnation
         let link = SimulatedLink(
             self, from: from, to: to, weather, pageRecordsMax: pageRecordsMax)
-        let options = options(pageRecordsMax: pageRecordsMax)
+        let options = exchangeOptions(pageRecordsMax: pageRecordsMax)
         let ended = Ended { [self] outcome in
             activeExchanges -= 1
             let isAlive = asker.incarnation == incarnation && asker.remains == nil
@@ -42,14 +42,6 @@ extension World {
             }
             ended.body(outcome)
         }
-    }
-
-    private func options(pageRecordsMax: Int) -> SyncOptions {
-        var options = SyncOptions(
-            policy: mergePolicy, pageRecordsMax: pageRecordsMax,
-            onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
-        if settings.forgetsCheckpoints { options.comparesFrom = 0 }
-        return options
     }
 
     /// Exchanges in fair weather and waits for the end.
@@ -75,6 +67,17 @@ extension World {
             return all.joined(separator: " ")
         case .failure(let error): return "\(error.code): \(error.message)"
         }
+    }
+
+    private func exchangeOptions(pageRecordsMax: Int) -> SyncOptions {
+        var options = SyncOptions(
+            policy: mergePolicy, pageRecordsMax: pageRecordsMax,
+            onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
+        // A journal draws numbers and takes up room in the logs, which would make another run of
+        // each seed that is known to find something.
+        options.journal = .off
+        if settings.forgetsCheckpoints { options.comparesFrom = 0 }
+        return options
     }
 
     private var mergePolicy: MergePolicy {

@@ -309,7 +309,13 @@ struct CognitoDefectTests {
         }
         #expect(error?.code == .tooLarge)
         #expect(error?.message.contains("2345") == true)
-        #expect(transport.messageCount == 2)
+        // Once, and then everything but that record: here there is nothing else.
+        #expect(transport.messageCount == 3)
+        let failed = try a.dataset().failedRecords()
+        #expect(failed.map(\.keyText) == ["large"] && failed.map(\.attempts) == [1])
+        // It is not sent again by itself.
+        let result = try await a.dataset().synchronize(with: transport)
+        #expect(result.failedCount == 0 && !result.isComplete)
     }
 
     /// Deleting a dataset that had never reached the server failed for ever.

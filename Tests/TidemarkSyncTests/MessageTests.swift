@@ -74,7 +74,11 @@ struct MessageTests {
                         name: "notes", knowledge: knowledge, pulledThrough: 4, pushedThrough: 5),
                     DatasetGreeting(
                         name: "none", knowledge: nil, pulledThrough: 0, pushedThrough: 0,
-                        disputed: [a, b]),
+                        disputed: [a, b],
+                        merged: [
+                            MergedDataset(name: "old-1", origin: "phone"),
+                            MergedDataset(name: "old-2", origin: ""),
+                        ]),
                 ], isComplete: true)),
         .pull(
             PullRequest(
@@ -125,6 +129,11 @@ struct MessageTests {
                 answered: 300, page: page, outside: [notice([7, 7])], missing: [[5], [6, 6]])),
         .partPush(
             PushRequest(address: address, since: 3, acknowledged: 4, page: page, disputed: [a])),
+        .records(
+            RecordsRequest(
+                address: address, keys: [[1], Array("key".utf8)], bytesMax: 1 << 20,
+                disputed: [a])),
+        .recordsAnswer(RecordsAnswer(answered: 2, page: page)),
         .failure(Failure(code: "tooLarge", message: "too large; make it smaller")),
         .segments(SegmentsRequest(address: address)),
         .segmentsAnswer(SegmentsAnswer(offer: nil)),

@@ -267,7 +267,7 @@ struct PageMergeTests {
                 Issue.record("\(answer)")
                 continue
             }
-            #expect(failure.code == "badMessage")
+            #expect(failure.code == "recordRefused")
             #expect(try a.dataset().records(includingDeleted: true).collect().isEmpty)
             #expect(try a.dataset().vector.isEmpty)
         }

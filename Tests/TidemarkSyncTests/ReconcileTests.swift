@@ -341,6 +341,56 @@ struct ReconcileTests {
         try await expectSettled(a, b)
     }
 
+    @Test func whatWaitsIsNotClaimed() async throws {
+        let (a, b) = (a, b)
+        try await prepare()
+        try fill(a, [5], "ours")
+        try fill(b, [5, 6], "theirs")
+        try forgetCheckpoints(a, b)
+        let transport = InterposedTransport(b.responder) { _ in }
+        let error = await #expect(throws: SyncError.self) {
+            try await a.dataset().synchronize(
+                with: transport, options: SyncOptions(policy: .leavePending))
+        }
+        #expect(error?.code == .conflictPending)
+        #expect(transport.messageCount(of: "reconcile") > 1)
+        #expect(try a.dataset().text(Self.key(6)) == "theirs 6")
+        #expect(try a.dataset().pendingConflicts().map(\.conflict.key) == [Array(Self.key(5).utf8)])
+        #expect(try !a.dataset().vector.covers(b.dataset().vector))
+        #expect(try a.dataset().settle(Array(Self.key(5).utf8), with: .keepRemote))
+        _ = try await synchronize(a, b)
+        #expect(try a.dataset().pendingConflicts().isEmpty)
+        #expect(try a.dataset().text(Self.key(5)) == "theirs 5")
+        try await expectSettled(a, b)
+    }
+
+    @Test func whatIsRefusedIsLeftOutOnBothSides() async throws {
+        let (a, b) = (a, b)
+        try await prepare()
+        try fill(a, [7, 8, 9], "ours")
+        try fill(b, [20, 21], "theirs")
+        try forgetCheckpoints(a, b)
+        let (ours, theirs) = (Array(Self.key(8).utf8), Array(Self.key(20).utf8))
+        struct Unwanted: Error {}
+        let choosy = SyncResponder(
+            store: b.store, validate: { record in if record.key == ours { throw Unwanted() } })
+        var options = SyncOptions()
+        options.validate = { record in if record.key == theirs { throw Unwanted() } }
+        let chosen = options
+        let error = await #expect(throws: SyncError.self) {
+            try await a.dataset().synchronize(with: InMemoryTransport(choosy), options: chosen)
+        }
+        #expect(error?.code == .recordRefused)
+        #expect(try b.dataset().text(Self.key(7)) == "ours 7")
+        #expect(try b.dataset().text(Self.key(8)) == "first 8")
+        #expect(try b.dataset().text(Self.key(9)) == "ours 9")
+        #expect(try a.dataset().text(Self.key(20)) == "first 20")
+        #expect(try a.dataset().text(Self.key(21)) == "theirs 21")
+        #expect(try Set(a.dataset().failedRecords().map(\.key)) == [ours, theirs])
+        #expect(try !a.dataset().vector.covers(b.dataset().vector))
+        #expect(try !b.dataset().vector.covers(a.dataset().vector))
+    }
+
     @Test func recordsThatNobodyAskedForAreRefused() async throws {
         try await prepare(1_500)
         try fill(b, [6], "theirs")

@@ -16,8 +16,12 @@ extension SyncEvent {
         case .remoteChanged(let dataset, let keys): "remote \(dataset) \(text(keys))"
         case .conflictsSettled(let dataset, let settled):
             "settled \(dataset) \(text(settled.map(\.key)))"
+        case .conflictsPending(let dataset, let keys): "pending \(dataset) \(text(keys))"
+        case .recordsFailed(let dataset, let keys): "failed \(dataset) \(text(keys))"
         case .datasetDeletedRemotely(let deletion, let action):
             "deleted \(deletion.dataset) \(action)"
+        case .datasetsMerged(let datasets, _):
+            "merged \(datasets.merged.map(\.name).joined(separator: ",")) into \(datasets.dataset)"
         case .backgroundFailure(let error): "background \(error.code)"
         case .ended(let report):
             "ended \(report.datasets.map(\.dataset).joined(separator: ","))"

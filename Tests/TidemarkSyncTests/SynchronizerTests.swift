@@ -72,6 +72,7 @@ struct SynchronizerTests {
         .unreachable, .unauthorized, .protocolMismatch, .badMessage, .tooLarge, .conflictPending,
         .datasetDeleted, .contended, .sameReplica, .peerChanged, .peerFailed, .store, .timedOut,
         .offline, .expensiveNetwork, .cancelled, .damagedBundle, .wrongBundle, .partialReplica,
+        .recordRefused,
     ]
 
     /// A permanent refusal stops at once with its reason; what may pass is tried again.

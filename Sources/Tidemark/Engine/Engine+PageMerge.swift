@@ -21,17 +21,22 @@ extension Engine {
                         with: currentView, state.recordsID, seen: state.vector,
                         wiped: state.lifecycle.wiped, all)
                     merge.outcome.syncCountBefore = SyncCount(rawValue: state.syncCount)
-                    try check(end.notes)
-                    return merge.bytesMax + bytesMax(of: end, in: state) + bytesMax(of: end.notes)
+                    try check(end.notes + end.traces)
+                    return merge.bytesMax + bytesMax(of: end, in: state)
+                        + bytesMax(of: end.notes + end.traces)
                 }
                 guard merge.outcome.isApplied,
                     merge.hasWrites || !end.notes.isEmpty || isNews(end, of: merge, in: state)
                 else { return }
-                let replaced = try replacedVectors(of: end.notes)
+                let notes = merge.hasWrites ? end.notes + end.traces : end.notes
+                let replaced = try replacedVectors(of: notes)
                 var block = LogBlockWriter(memtable.log, isStaging: true)
                 try placeRecords(of: merge, in: state, &block)
                 try apply(merge, all, to: state, &block, memtable)
-                try append(end.notes, replaced: replaced, to: &block, memtable: memtable)
+                let stamps = NoteStamps(
+                    counts: (merge.outcome.syncCountBefore.rawValue, state.syncCount))
+                try append(
+                    notes, stamps: stamps, replaced: replaced, to: &block, memtable: memtable)
                 memtable.settle()
                 note(end, of: merge, in: state, &block)
                 // What is noted of a dataset may be news to its peers.

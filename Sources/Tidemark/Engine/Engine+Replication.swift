@@ -12,7 +12,7 @@ extension Engine {
             defer { monitor.unlock() }
             try checkWritable()
             let memtable = try room { () throws(StoreError) in
-                try check(batch.notes)
+                try check(batch.notes, writeCount: batch.writes.count)
                 return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
                     + bytesMax(of: batch.drops)
             }
@@ -29,14 +29,18 @@ extension Engine {
             let replaced = try replacedVectors(of: batch.notes)
             var block = LogBlockWriter(memtable.log)
             let formerID = state.recordsID
+            var stamps = NoteStamps()
+            stamps.counts.before = state.syncCount
             try applyLifecycle(of: batch, to: state, &block, memtable)
             for write in batch.writes {
-                try write.key.withBytes { (key) throws(StoreError) in
-                    try (write.value ?? []).withBytes { (value) throws(StoreError) in
+                let dot = try write.key.withBytes { (key) throws(StoreError) -> Dot in
+                    try (write.value ?? []).withBytes { (value) throws(StoreError) -> Dot in
                         apply(write, key, value, to: state, &block, memtable)
                     }
                 }
+                stamps.dots.append(dot)
             }
+            stamps.counts.after = state.syncCount
             try apply(batch.drops, to: state, &block, memtable)
             for replica in batch.disowned {
                 disown(replica, isSettled: batch.isSettled, in: state, &block)
@@ -45,7 +49,8 @@ extension Engine {
             if let (peer, checkpoint) = batch.checkpoint {
                 note(checkpoint, of: peer, in: state, &block)
             }
-            try append(batch.notes, replaced: replaced, to: &block, memtable: memtable)
+            try append(
+                batch.notes, stamps: stamps, replaced: replaced, to: &block, memtable: memtable)
             // What is noted of a dataset may be news to its peers.
             if !batch.notes.isEmpty { touch(state) }
             publish(block, in: memtable)
@@ -132,29 +137,33 @@ extension Engine {
         }
     }
 
+    /// - Returns: the name of the write that it became.
+    @discardableResult
     private func apply(
         _ write: ReplicatedWrite, _ key: ByteView, _ value: ByteView, to state: DatasetState,
         _ block: inout LogBlockWriter, _ memtable: Memtable
-    ) {
+    ) -> Dot {
         let kind: EntryKind = write.value == nil ? .delete : .put
         switch write.content {
         case .adopt(_, let version, let expiresAt):
             // The dataset may have been deleted since the versions were compared.
-            guard !state.lifecycle.wiped.covers(version.vector) else { return }
-            adopt(
-                version, kind, key, value, expiresAt: expiresAt ?? 0, into: state, &block,
-                memtable)
+            if !state.lifecycle.wiped.covers(version.vector) {
+                adopt(
+                    version, kind, key, value, expiresAt: expiresAt ?? 0, into: state, &block,
+                    memtable)
+            }
+            return version.dot
         case .resolve(_, let seen, let expiresAt):
             clock.see(seen.time)
             let both = seen.vector.union(write.expected?.vector ?? VersionVector())
             state.noteApplied(both)
-            _ = appendLocal(
+            return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
                 seen: both, to: &block, memtable: memtable)
         case .rewrite(_, let version, let seen, let keepsTime, let expiresAt):
             clock.see(version.time)
             state.noteApplied(seen)
-            _ = appendLocal(
+            return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
                 seen: seen, at: keepsTime ? version.time.next : nil, to: &block,
                 memtable: memtable)
@@ -326,6 +335,20 @@ extension Engine {
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
         }
         try makeDurable(position, .disk)
+    }
+}
+
+extension Dataset {
+    /// Why a peer's record can never be stored, here or in any other store; nil if it can.
+    package func refusalByStore(of record: Record) -> StoreError? {
+        let version = record.version
+        guard (1...Limits.keyBytesMax).contains(record.key.count),
+            record.value?.count ?? 0 <= Limits.valueBytesMax,
+            version.author.utf8.count <= Limits.authorBytesMax, version.dot.counter > 0,
+            version.vector.isCountable, version.time.rawValue < UInt64(Int64.max),
+            record.expiresAt ?? 0 <= EntryLayout.expiryMax
+        else { return .beyondLimits }
+        return nil
     }
 }
 

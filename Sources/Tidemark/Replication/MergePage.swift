@@ -180,6 +180,8 @@ package struct MergeEnd: Sendable {
     /// Records of the store's own datasets that stand or fall with the rest; stored also if a
     /// conflict was left.
     package var notes: [SystemNote] = []
+    /// The same of what is noted only if a record of the page is stored.
+    package var traces: [SystemNote] = []
 
     package init(
         peer: ReplicaID, through: SyncCount, vector: VersionVector, isLast: Bool,

@@ -1,6 +1,6 @@
 extension Duration {
     /// Whole milliseconds, rounded down; 0 if it is negative, the greatest number if it is longer.
-    var millisecondsClamped: UInt64 {
+    package var millisecondsClamped: UInt64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
         let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000)

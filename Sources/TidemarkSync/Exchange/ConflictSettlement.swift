@@ -4,9 +4,15 @@ import Tidemark
 /// two versions.
 struct ConflictSettlement {
     struct Outcome {
+        let conflict: Conflict
         let writes: [ReplicatedWrite]
         let settlement: SyncResult.Settlement
         var report: MergeReport?
+
+        /// What the record holds then; nil if it is deleted.
+        var value: [UInt8]? { writes.last?.value }
+
+        var expiresAt: UInt64? { writes.last?.expiresAt }
     }
 
     private struct Question: Hashable {
@@ -17,17 +23,28 @@ struct ConflictSettlement {
 
     private let dataset: Dataset
     private let policy: MergePolicy
-    private var answers: [Question: Resolution] = [:]
+    private let looksForAncestors: Bool
+    private var answers: [Question: CustomAnswer] = [:]
 
-    init(dataset: Dataset, policy: MergePolicy) {
+    /// - Parameter looksForAncestors: also where the policy does not ask for them.
+    init(dataset: Dataset, policy: MergePolicy, looksForAncestors: Bool) {
         self.dataset = dataset
         self.policy = policy
+        self.looksForAncestors = looksForAncestors
+    }
+
+    /// What a handler said, of the conflict as it was told of it.
+    private struct CustomAnswer {
+        let conflict: Conflict
+        let resolution: Resolution
+        /// What it threw.
+        var failure: PendingConflict.Reason?
     }
 
     /// What is to be stored; the conflict itself if it is left for later.
     enum Answer {
         case settled(Outcome)
-        case pending(Conflict)
+        case pending(Conflict, PendingConflict.Reason)
     }
 
     /// - Parameter mustRewrite: the winner needs a new dot even under last writer wins, because
@@ -38,26 +55,20 @@ struct ConflictSettlement {
         var conflict = Conflict(
             dataset: dataset.name, key: local.key, ancestry: .notKept, local: local,
             remote: remote)
-        switch policy {
-        case .lastWriterWins:
-            return .settled(conflict.settledByLastWriter(mustRewrite: mustRewrite))
-        case .keepLocal:
-            return .settled(try settled(conflict, as: .keepLocal))
-        case .keepRemote:
-            return .settled(try settled(conflict, as: .keepRemote))
-        case .mergeable:
-            let (decision, notes) = MergeableKind.settle(conflict)
-            return .settled(try settled(conflict, as: decision, notes, mustRewrite))
-        case .autoMerge(let rules):
-            conflict = try withAncestry(conflict, mustRewrite)
-            let (decision, notes) = rules.settle(conflict)
-            return .settled(try settled(conflict, as: decision, notes, mustRewrite))
-        case .leavePending:
-            return .pending(try withAncestry(conflict, mustRewrite))
-        case .custom(let handler):
+        if case .custom(let handler) = policy {
             let answer = try await answer(of: handler, to: conflict, mustRewrite)
-            return .settled(try settled(conflict, as: answer))
+            guard let outcome = answer.conflict.settled(as: answer.resolution) else {
+                return .pending(answer.conflict, answer.failure ?? .stopped)
+            }
+            return .settled(outcome)
         }
+        if looksForAncestors || policy.needsAncestor {
+            conflict = try withAncestry(conflict, mustRewrite)
+        }
+        guard let decision = policy.decision(on: conflict) else {
+            return .pending(conflict, .left)
+        }
+        return .settled(conflict.settled(as: decision, mustRewrite: mustRewrite))
     }
 
     /// - Parameter mustRewrite: dots of the key name two writes, so a version that both seem to
@@ -78,7 +89,7 @@ struct ConflictSettlement {
     private mutating func answer(
         of handler: @Sendable (Conflict) async throws -> Resolution, to conflict: Conflict,
         _ mustRewrite: Bool
-    ) async throws(SyncError) -> Resolution {
+    ) async throws(SyncError) -> CustomAnswer {
         let question = Question(
             key: conflict.key, local: conflict.local.version, remote: conflict.remote.version)
         if let answer = answers[question] {
@@ -86,66 +97,120 @@ struct ConflictSettlement {
         }
         guard !Task.isCancelled else { throw .cancelled() }
         let whole = try withAncestry(conflict, mustRewrite)
-        let answer: Resolution
+        let answer: CustomAnswer
         do {
-            answer = try await handler(whole)
+            answer = CustomAnswer(conflict: whole, resolution: try await handler(whole))
         } catch {
             guard !Task.isCancelled, !(error is CancellationError) else {
                 throw .cancelled(dataset: dataset.name)
             }
-            throw .unsettled(conflict.key, "the merge policy failed with \"\(error)\"")
+            answer = CustomAnswer(
+                conflict: whole, resolution: .stop, failure: PendingConflict.Reason(error))
         }
         answers[question] = answer
         return answer
     }
+}
 
-    private func settled(
-        _ conflict: Conflict, as resolution: Resolution
-    ) throws(SyncError) -> Outcome {
-        guard let outcome = conflict.settled(as: resolution) else {
-            throw .unsettled(conflict.key, "the merge policy left it undecided")
+/// What a policy of this module makes of a conflict, and what was lost by it.
+struct PolicyDecision {
+    let decision: MergeDecision
+    var notes = MergeNotes()
+}
+
+extension MergePolicy {
+    fileprivate var needsAncestor: Bool {
+        switch self {
+        case .autoMerge, .leavePending, .custom: true
+        case .lastWriterWins, .keepLocal, .keepRemote, .mergeable: false
         }
-        return outcome
     }
 
-    private func settled(
-        _ conflict: Conflict, as decision: MergeDecision, _ notes: MergeNotes, _ mustRewrite: Bool
-    ) throws(SyncError) -> Outcome {
-        var outcome =
-            switch decision {
-            case .later: conflict.settledByLastWriter(mustRewrite: mustRewrite)
-            case .keep(.local): try settled(conflict, as: .keepLocal)
-            case .keep(.remote): try settled(conflict, as: .keepRemote)
-            case .value(let value): try settled(conflict, as: .value(value))
-            case .delete: try settled(conflict, as: .delete)
+    /// nil if it is for the application to say.
+    func decision(on conflict: Conflict) -> PolicyDecision? {
+        switch self {
+        case .lastWriterWins:
+            return PolicyDecision(decision: .later)
+        case .keepLocal:
+            return PolicyDecision(decision: .keep(.local))
+        case .keepRemote:
+            return PolicyDecision(decision: .keep(.remote))
+        case .mergeable:
+            let (decision, notes) = MergeableKind.settle(conflict)
+            return PolicyDecision(decision: decision, notes: notes)
+        case .autoMerge(let rules):
+            let (decision, notes) = rules.settle(conflict)
+            return PolicyDecision(decision: decision, notes: notes)
+        case .leavePending, .custom:
+            return nil
+        }
+    }
+}
+
+extension MergePolicy {
+    /// What it makes of a conflict outside of an exchange, as a write of its own.
+    func answer(
+        to conflict: Conflict
+    ) async throws(SyncError) -> ConflictSettlement.Answer {
+        guard case .custom(let handler) = self else {
+            guard let decision = decision(on: conflict) else { return .pending(conflict, .left) }
+            return .settled(conflict.settled(as: decision, mustRewrite: true))
+        }
+        do {
+            let resolution = try await handler(conflict)
+            guard let outcome = conflict.settled(as: resolution) else {
+                return .pending(conflict, .stopped)
             }
-        outcome.report = notes.report(on: conflict)
-        return outcome
+            return .settled(outcome)
+        } catch {
+            guard !Task.isCancelled, !(error is CancellationError) else {
+                throw .cancelled(dataset: conflict.dataset)
+            }
+            return .pending(conflict, PendingConflict.Reason(error))
+        }
     }
 }
 
 extension Conflict {
+    /// - Parameter mustRewrite: the winner needs a new dot even where the last writer wins.
+    func settled(
+        as decided: PolicyDecision, mustRewrite: Bool
+    ) -> ConflictSettlement.Outcome {
+        var outcome =
+            switch decided.decision {
+            case .later: settledByLastWriter(mustRewrite: mustRewrite)
+            case .keep(.local): settled(local.value, .local, expiresAt: local.expiresAt)
+            case .keep(.remote): settled(remote.value, .remote, expiresAt: remote.expiresAt)
+            case .value(let value): settled(value, .merged, expiresAt: mergedExpiry)
+            case .delete: settled(nil, .deleted, expiresAt: nil)
+            }
+        outcome.report = decided.notes.report(on: self)
+        return outcome
+    }
+
     /// A new write that descends from both; nil for ``Resolution/stop``.
-    ///
+    func settled(as resolution: Resolution) -> ConflictSettlement.Outcome? {
+        switch resolution {
+        case .keepLocal: settled(local.value, .local, expiresAt: local.expiresAt)
+        case .keepRemote: settled(remote.value, .remote, expiresAt: remote.expiresAt)
+        case .value(let merged): settled(merged, .merged, expiresAt: mergedExpiry)
+        case .delete: settled(nil, .deleted, expiresAt: nil)
+        case .stop: nil
+        }
+    }
+
     /// First the other side's version takes its place in the history of the key: it is what the
     /// next change over there will descend from, and so the ancestor of the conflict that this
     /// change may make with ours.
-    func settled(as resolution: Resolution) -> ConflictSettlement.Outcome? {
-        let value: [UInt8]?
-        let decision: SyncResult.Settlement.Decision
-        let expiresAt: UInt64?
-        switch resolution {
-        case .keepLocal: (value, decision, expiresAt) = (local.value, .local, local.expiresAt)
-        case .keepRemote: (value, decision, expiresAt) = (remote.value, .remote, remote.expiresAt)
-        case .value(let merged): (value, decision, expiresAt) = (merged, .merged, mergedExpiry)
-        case .delete: (value, decision, expiresAt) = (nil, .deleted, nil)
-        case .stop: return nil
-        }
+    private func settled(
+        _ value: [UInt8]?, _ decision: SyncResult.Settlement.Decision, expiresAt: UInt64?
+    ) -> ConflictSettlement.Outcome {
         let contents: [ReplicatedWrite.Content] = [
             .adopt(value: remote.value, version: remote.version, expiresAt: remote.expiresAt),
             .resolve(value: value, seen: remote.version, expiresAt: expiresAt),
         ]
         return ConflictSettlement.Outcome(
+            conflict: self,
             writes: contents.map {
                 ReplicatedWrite(key: key, content: $0, expected: local.version)
             },
@@ -167,6 +232,7 @@ extension Conflict {
                 value: winner.value, version: version, expiresAt: winner.expiresAt)
         }
         return ConflictSettlement.Outcome(
+            conflict: self,
             writes: [ReplicatedWrite(key: key, content: content, expected: local.version)],
             settlement: SyncResult.Settlement(key: key, decision: isRemote ? .remote : .local))
     }
@@ -175,6 +241,18 @@ extension Conflict {
 extension Dataset {
     /// What is known of the version that both sides of a conflict descend from.
     func ancestry(
+        of key: [UInt8], local: Version, remote: Version
+    ) throws(StoreError) -> Conflict.Ancestry {
+        do throws(StoreError) {
+            return try keptAncestry(of: key, local: local, remote: remote)
+        } catch {
+            // Tombstones outlive the dataset, and may meet a record; its history does not.
+            guard error.code == .datasetNotFound else { throw error }
+            return .notKept
+        }
+    }
+
+    private func keptAncestry(
         of key: [UInt8], local: Version, remote: Version
     ) throws(StoreError) -> Conflict.Ancestry {
         if let ancestor = try ancestor(of: key, local: local, remote: remote) {
@@ -193,7 +271,7 @@ extension Dataset {
 }
 
 extension SyncError {
-    static func unsettled(_ key: [UInt8], _ reason: String) -> SyncError {
+    static func unsettled(_ key: [UInt8], _ reason: PendingConflict.Reason) -> SyncError {
         SyncError(
             .conflictPending,
             "a conflict is not settled: \(reason); nothing was pushed; settle it and repeat",

@@ -2,33 +2,52 @@ import Tidemark
 
 // Pages whose conflicts need nobody's word are compared and applied by the store as they lie in
 // the message, under one lock and without making records. Everything else takes the general way,
-// record by record: a page with a conflict that another policy than the last writer is to settle,
-// what comes after a conflict that was left to the application, and an exchange after a store went
-// back in time or was copied, in which versions are doubted.
+// record by record: a page with a conflict that another policy than the last writer is to settle or
+// that the journal is to keep, what comes after a conflict that cannot wait here, and an exchange
+// after a store went back in time or was copied, in which versions are doubted.
 
 extension SyncSession {
     /// What becomes of conflicts where no record must be made for it.
     private var mergeRule: MergeRule {
-        if case .lastWriterWins = policy { .lastWriterWins } else { .refuse }
+        if case .lastWriterWins = policy, !keepsConflicts { .lastWriterWins } else { .refuse }
+    }
+
+    /// That this exchange makes a batch of changes, for that batch.
+    ///
+    /// - Parameter counts: of the batch, where the store does not stamp it.
+    func arrivalNotes(
+        counts: (after: SyncCount, through: SyncCount)? = nil
+    ) throws(StoreError) -> [SystemNote] {
+        guard options.journal.exchangesMax > 0 else { return [] }
+        return try ArrivalLog(dataset, options.journal).notes(
+            from: peer, .asked, exchange: number, counts: counts)
     }
 
     /// Applies a page with the checkpoint behind it.
     ///
     /// - Returns: false if it must be applied record by record; then nothing has changed.
     func mergeAtOnce(_ page: RecordPage) throws(SyncError) -> Bool {
-        guard doubted.isEmpty, peerDisputed.isEmpty, firstPending == nil,
-            !options.comparesOneByOne, !has(.checkpointApartFromRecords),
-            let arrived = page.arrived
+        guard !isForked, !isFrozen, !options.comparesOneByOne, options.validate == nil,
+            !has(.checkpointApartFromRecords), let arrived = page.arrived
         else { return false }
+        let holdsBack = try holdsBackVectors()
         let joinsVector =
-            (page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin)
-        let outcome = try engine(dataset.name) { () throws(StoreError) -> MergeOutcome in
-            var end = MergeEnd(
-                peer: peer, through: page.through, vector: page.knowledge.vector,
-                isLast: joinsVector)
-            end.notes = try BatonBook(dataset).notes(
-                taking: page.knowledge.batons, settling: [])
-            return try dataset.merge(arrived, by: mergeRule, then: end)
+            (page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin) && !holdsBack
+        let outcome: MergeOutcome
+        do throws(SyncError) {
+            outcome = try engine(dataset.name) { () throws(StoreError) -> MergeOutcome in
+                var end = MergeEnd(
+                    peer: peer, through: page.through, vector: page.knowledge.vector,
+                    isLast: joinsVector)
+                end.notes = try BatonBook(dataset).notes(
+                    taking: page.knowledge.batons, settling: [])
+                if !arrived.items.isEmpty { end.traces = try arrivalNotes() }
+                return try dataset.merge(arrived, by: mergeRule, then: end)
+            }
+        } catch {
+            // A record that can be stored nowhere is found when each is looked at by itself.
+            guard error.storeError?.code == .invalidArgument else { throw error }
+            return false
         }
         guard outcome.isApplied else { return false }
         result.pulled += outcome.replaced + outcome.conflicts.count
@@ -63,7 +82,12 @@ extension SyncResponder {
                 peer: request.address.from, through: request.page.through,
                 vector: request.page.knowledge.vector, isLast: joinsVector,
                 acknowledged: request.acknowledged)
+            if try dataset.holdsBackVectors() { end.isLast = false }
             end.notes = try book.notes(taking: request.page.knowledge.batons, settling: [])
+            if !arrived.items.isEmpty {
+                end.traces = try ArrivalLog(dataset, journal).notes(
+                    from: request.address.from, .answered, exchange: nil)
+            }
             let outcome = try dataset.merge(arrived, by: .leave, then: end)
             var plan = Plan(syncCount: outcome.syncCountBefore, lifecycle: lifecycle)
             plan.stored = outcome.stored

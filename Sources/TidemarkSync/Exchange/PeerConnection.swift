@@ -173,6 +173,20 @@ struct PeerConnection: Sendable {
         return watched
     }
 
+    func records(
+        _ request: RecordsRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> RecordsAnswer {
+        let answer = try await ask(.records(request), &traffic)
+        guard case .recordsAnswer(let fetched) = answer else { throw Self.misplaced(answer) }
+        let keys = Set(request.keys.prefix(fetched.answered))
+        guard (1...request.keys.count).contains(fetched.answered),
+            fetched.page.records.allSatisfy({ keys.contains($0.key) })
+        else {
+            throw .badMessage("the peer's records are not those that it was asked for")
+        }
+        return fetched
+    }
+
     func segments(
         _ request: SegmentsRequest, _ traffic: inout Traffic
     ) async throws(SyncError) -> SegmentsAnswer {
@@ -233,6 +247,7 @@ struct PeerConnection: Sendable {
         "\(SyncError.Code.protocolMismatch)": .protocolMismatch,
         "\(SyncError.Code.badMessage)": .badMessage,
         "\(SyncError.Code.tooLarge)": .tooLarge,
+        "\(SyncError.Code.recordRefused)": .recordRefused,
         "\(SyncError.Code.contended)": .contended,
         "\(SyncError.Code.sameReplica)": .sameReplica,
         "\(SyncError.Code.peerChanged)": .peerChanged,

@@ -7,7 +7,8 @@ import Tidemark
 // - A checkpoint about the asker moves only to positions that the asker itself has named as
 //   reached, and only from a page that follows on the checkpoint without a gap.
 // - The asker's vector is joined into ours only with the last page of such a sequence and only if
-//   nothing of it was refused: then everything that the vector speaks of has been applied here.
+//   nothing of it was refused and nothing waits here: then everything that the vector speaks of has
+//   been applied here.
 // - Conflicts are never settled here. The asker is told the keys, pulls our versions, settles them
 //   and comes back; the records without conflict are applied at once, because each stands for
 //   itself.
@@ -56,7 +57,35 @@ extension SyncResponder {
     /// - Parameter isPart: whether the asker keeps only a part of the dataset. It has not compared
     ///   what lies here under a disputed id, so that its last page settles nothing.
     func answer(to request: PushRequest, isPart: Bool = false) throws(SyncError) -> PushAnswer {
+        do throws(SyncError) {
+            return try take(request, isPart: isPart)
+        } catch {
+            // So that the asker looks for the record that it is about, and leaves that one out.
+            guard error.storeError?.code == .invalidArgument, request.page.recordCount > 0 else {
+                throw error
+            }
+            throw SyncError(.recordRefused, error.message, dataset: request.address.dataset)
+        }
+    }
+
+    /// - Throws: `recordRefused` if any record of the page is.
+    private func refuseRecords(of page: RecordPage) throws(SyncError) {
+        guard let validate else { return }
+        for record in page.records {
+            do {
+                try validate(record)
+            } catch {
+                let reason = "\(error)".cut(toBytes: SyncLimits.reasonBytesMax)
+                throw SyncError(
+                    .recordRefused, "the peer refuses the record with \"\(reason)\"",
+                    key: record.key)
+            }
+        }
+    }
+
+    private func take(_ request: PushRequest, isPart: Bool) throws(SyncError) -> PushAnswer {
         try check(request.address)
+        try refuseRecords(of: request.page)
         guard request.address.from != .nobody else { return try forecast(request) }
         let dataset = try wholeDataset(request.address.dataset, creating: true)
         let theirs = request.page.knowledge
@@ -162,8 +191,60 @@ extension SyncResponder {
     ) throws(StoreError) -> Plan {
         let knowledge = try dataset.knowledge()
         var plan = Plan(syncCount: knowledge.syncCount, lifecycle: knowledge.lifecycle)
+        let conflicts = try compare(request.page, with: dataset, knowledge, &plan)
+        let book = try BatonBook(dataset)
+        // Of nobody there is nothing to be noted, and nowhere to note it is made for it.
+        let isRemembered = request.address.from != .nobody
+        let batons = isRemembered ? request.page.knowledge.batons : []
+        plan.batch.notes = try book.notes(taking: batons, settling: [])
+        let changed = plan.batch.writes.count
+        var arrival: [SystemNote] = []
+        if isRemembered, changed > 0 {
+            arrival = try ArrivalLog(dataset, journal).notes(
+                from: request.address.from, .answered, exchange: nil)
+            plan.batch.notes += arrival
+        }
+        guard conflicts.isEmpty else {
+            let listed = Array(conflicts.prefix(SyncLimits.conflictKeysMax))
+            plan.outcome = .conflicts(keys: listed, changed: changed)
+            return plan
+        }
+        var reached = checkpoint
+        reached.pulledThrough = request.page.through
+        reached.vector.formUnion(request.page.knowledge.vector)
+        if request.acknowledged <= knowledge.syncCount {
+            reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
+        }
+        plan.batch.checkpoint = (request.address.from, reached)
+        // Looked at after the checkpoint, which moves in one batch with what waits.
+        let holdsBack = try dataset.holdsBackVectors()
+        if request.page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin),
+            !holdsBack
+        {
+            plan.batch.seen = request.page.knowledge.vector
+        }
+        if request.page.isLast, !isPart, !holdsBack {
+            // The asker has compared what lies here under them, and this is what came of it.
+            plan.batch.disowned = book.disputed
+            plan.batch.isSettled = true
+            if isRemembered {
+                plan.batch.notes =
+                    try book.notes(taking: batons, settling: plan.batch.disowned) + arrival
+            }
+        }
+        plan.outcome = .accepted(changed: changed)
+        return plan
+    }
+
+    /// Adds to a plan what is to be stored of a page.
+    ///
+    /// - Returns: the keys of those that are in conflict with what is here.
+    private func compare(
+        _ page: RecordPage, with dataset: Dataset, _ knowledge: DatasetKnowledge,
+        _ plan: inout Plan
+    ) throws(StoreError) -> [[UInt8]] {
         var conflicts: [[UInt8]] = []
-        for record in request.page.records {
+        for record in page.records {
             let local = try dataset.storedRecord(for: record.key)
             switch Comparison(
                 local: local, incoming: record, seen: knowledge.vector,
@@ -187,37 +268,7 @@ extension SyncResponder {
                 conflicts.append(record.key)
             }
         }
-        let book = try BatonBook(dataset)
-        // Of nobody there is nothing to be noted, and nowhere to note it is made for it.
-        let isRemembered = request.address.from != .nobody
-        let batons = isRemembered ? request.page.knowledge.batons : []
-        plan.batch.notes = try book.notes(taking: batons, settling: [])
-        let changed = plan.batch.writes.count
-        guard conflicts.isEmpty else {
-            let listed = Array(conflicts.prefix(SyncLimits.conflictKeysMax))
-            plan.outcome = .conflicts(keys: listed, changed: changed)
-            return plan
-        }
-        var reached = checkpoint
-        reached.pulledThrough = request.page.through
-        reached.vector.formUnion(request.page.knowledge.vector)
-        if request.acknowledged <= knowledge.syncCount {
-            reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
-        }
-        plan.batch.checkpoint = (request.address.from, reached)
-        if request.page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin) {
-            plan.batch.seen = request.page.knowledge.vector
-        }
-        if request.page.isLast, !isPart {
-            // The asker has compared what lies here under them, and this is what came of it.
-            plan.batch.disowned = book.disputed
-            plan.batch.isSettled = true
-            if isRemembered {
-                plan.batch.notes = try book.notes(taking: batons, settling: plan.batch.disowned)
-            }
-        }
-        plan.outcome = .accepted(changed: changed)
-        return plan
+        return conflicts
     }
 
     func dataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {

@@ -38,14 +38,33 @@ public final class SyncResponder: Sendable {
     let limits: Limits
     /// As in ``SyncOptions``.
     let comparesOneByOne: Bool
+    let validate: (@Sendable (Record) throws -> Void)?
+    let journal: SyncJournalOptions
 
-    public convenience init(store: Store, limits: Limits = Limits()) {
-        self.init(store: store, limits: limits, comparesOneByOne: false)
+    /// - Parameters:
+    ///   - validate: asked about each record that is pushed, while no lock is held. If it throws,
+    ///     the whole page is answered with `recordRefused`, and the asker finds out which record it
+    ///     was and leaves that one out.
+    ///   - journal: what is remembered of exchanges. A responder settles no conflicts.
+    public convenience init(
+        store: Store, limits: Limits = Limits(),
+        validate: (@Sendable (Record) throws -> Void)? = nil,
+        journal: SyncJournalOptions = SyncJournalOptions()
+    ) {
+        self.init(
+            store: store, limits: limits, validate: validate, journal: journal,
+            comparesOneByOne: false)
     }
 
-    init(store: Store, limits: Limits = Limits(), comparesOneByOne: Bool) {
+    init(
+        store: Store, limits: Limits = Limits(),
+        validate: (@Sendable (Record) throws -> Void)? = nil,
+        journal: SyncJournalOptions = SyncJournalOptions(), comparesOneByOne: Bool
+    ) {
         self.store = store
         self.limits = limits
+        self.validate = validate
+        self.journal = journal.bounded
         self.comparesOneByOne = comparesOneByOne
     }
 
@@ -84,9 +103,10 @@ public final class SyncResponder: Sendable {
         case .lookup(let request): return .lookupAnswer(try answer(to: request))
         case .partPush(let request):
             return .pushAnswer(try answer(to: request, isPart: true))
+        case .records(let request): return .recordsAnswer(try answer(to: request))
         case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
             .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer,
-            .failure:
+            .recordsAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }
@@ -158,7 +178,8 @@ public final class SyncResponder: Sendable {
             knowledge.batons = book.batons
             return DatasetGreeting(
                 name: name, knowledge: knowledge, pulledThrough: checkpoint.pulledThrough,
-                pushedThrough: checkpoint.pushedThrough, disputed: book.disputed)
+                pushedThrough: checkpoint.pushedThrough, disputed: book.disputed,
+                merged: try store.mergedDatasets(into: name))
         }
     }
 

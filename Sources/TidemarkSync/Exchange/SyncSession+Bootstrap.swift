@@ -15,7 +15,8 @@ extension SyncSession {
     /// Takes over what the peer offers, if there is nothing here.
     func bootstrap(_ remote: PeerKnowledge) async throws(SyncError) {
         // A bound to the records of an exchange could not be kept, and nobody is given segments.
-        guard options.adoptsSegments, !options.isDryRun, options.recordsPerRunMax == nil,
+        guard options.adoptsSegments, options.validate == nil, !options.isDryRun,
+            options.recordsPerRunMax == nil,
             doubted.isEmpty, peerDisputed.isEmpty, pullPosition == .zero,
             remote.syncCount.rawValue >= SyncLimits.segmentChangesMin,
             try engine(dataset.name, { () throws(StoreError) in try dataset.canBeAdopted() })
@@ -42,7 +43,9 @@ extension SyncSession {
         _ adoption: SegmentAdoption, _ batons: [Baton]
     ) throws(SyncError) {
         do throws(StoreError) {
-            let notes = try BatonBook(dataset).notes(taking: batons, settling: [])
+            var notes = try BatonBook(dataset).notes(taking: batons, settling: [])
+            notes += try arrivalNotes(
+                counts: (after: .zero, through: adoption.offer.knowledge.syncCount))
             guard let count = try adoption.install(from: peer, notes: notes) else { return }
             result.pulled += count
             result.adopted += count

@@ -111,13 +111,19 @@ extension SyncSession {
 
     // MARK: - Pull
 
+    /// Before anything is asked for: what waits is found anew.
+    private func beginTakingIn() {
+        isFrozen = false
+        forgetPending()
+    }
+
     /// As ``pull()``.
     private func pullPart() async throws(SyncError) -> Bool {
-        firstPending = nil
+        beginTakingIn()
         var isLast = false
         while !isLast {
             guard recordsLeft > 0 else {
-                try checkPending()
+                try await checkPending()
                 return false
             }
             guard let part else { throw .scopeChanged }
@@ -145,7 +151,10 @@ extension SyncSession {
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
         }
-        try checkPending()
+        // From when the dataset was kept whole.
+        try await reviewIncoming()
+        try await reviewPending()
+        try await checkPending()
         part?.whole = remote.map { trusted($0.vector) }
         return true
     }
@@ -164,7 +173,7 @@ extension SyncSession {
             // First, so that what comes of it counts behind that.
             self.part?.progress.checkedThrough = through
             try await lookUp(items, in: part.scope)
-            try checkPending()
+            try await checkPending()
         }
     }
 
@@ -246,9 +255,9 @@ extension SyncSession {
                 conflictRounds += 1
                 guard conflictRounds <= options.attemptsMax else { return false }
                 // Of what does not belong to the scope the pull says nothing.
-                firstPending = nil
+                beginTakingIn()
                 try await lookUp(keys.map { LookupRequest.Item(key: $0) }, in: nil)
-                try checkPending()
+                try await checkPending()
             case .gap(let syncCount):
                 pushPosition = syncCount
             }
@@ -332,7 +341,8 @@ extension SyncSession {
         try engine(dataset.name) { () throws(StoreError) in
             guard let book = try PartBook(dataset), book.part.isEnding,
                 book.part.generation == part.record.generation,
-                book.part.mayClaim(try dataset.vector.union(whole), to: peer, whole)
+                book.part.mayClaim(try dataset.vector.union(whole), to: peer, whole),
+                try !dataset.holdsBackVectors()
             else { return }
             // What others told under any scope is not all that they have, and what was handed to
             // them is not all that was here.

@@ -19,7 +19,8 @@ extension SyncSession {
     /// and throws.
     func apply(_ news: PartNews) async throws(SyncError) {
         try check(news)
-        var settlement = ConflictSettlement(dataset: dataset, policy: policy)
+        var settlement = ConflictSettlement(
+            dataset: dataset, policy: policy, looksForAncestors: keepsConflicts)
         for _ in 0..<SyncLimits.comparisonRoundsMax {
             guard let part,
                 try engine(dataset.name, { () throws(StoreError) in try part.book.isCurrent() })
@@ -66,13 +67,17 @@ extension SyncSession {
 
     private func note(_ plan: PartPlan) {
         result.pulled += plan.pulled + plan.batch.drops.count
-        for outcome in plan.settled {
+        for (outcome, _) in plan.settled {
             result.note(outcome.settlement)
             if let report = outcome.report { result.note(report) }
         }
-        for conflict in plan.pending { options.onPending?(conflict) }
-        firstPending = firstPending ?? plan.pending.first?.key
-        tellApplied(plan.batch, plan.settled.map(\.settlement))
+        for (conflict, reason) in plan.pending {
+            tellWaiting(conflict)
+            noteWaiting(conflict.key, reason)
+        }
+        // It waits at the peer: no position may move past it.
+        isFrozen = isFrozen || !plan.pending.isEmpty
+        tellApplied(plan.batch, plan.settled.map { $0.outcome.settlement })
         guard !plan.batch.drops.isEmpty else { return }
         options.observer?(
             .localChanged(dataset: dataset.name, keys: plan.batch.drops.map(\.key)))
@@ -83,9 +88,10 @@ extension SyncSession {
     private struct PartPlan {
         var batch = ReplicationBatch()
         var pulled = 0
-        var settled: [ConflictSettlement.Outcome] = []
+        /// Each with the place of its last write in the batch.
+        var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
         /// Left to the application.
-        var pending: [Conflict] = []
+        var pending: [(conflict: Conflict, reason: PendingConflict.Reason)] = []
         /// What the dropped records had seen.
         var lost = VersionVector()
 
@@ -150,6 +156,8 @@ extension SyncSession {
                 if let local, isOutrun(local, by: record.version) { plan.drop(local) }
                 return
             }
+            // A part has no place to leave a record out: no position may move past it.
+            if let error = try await refusal(of: record) { throw error }
             plan.batch.writes.append(
                 ReplicatedWrite(
                     key: record.key,
@@ -158,15 +166,16 @@ extension SyncSession {
             plan.pulled += version.dot == local?.version.dot ? 0 : 1
         case .conflict:
             guard let local else { return }
+            if let error = try await refusal(of: record) { throw error }
             let answer = try await settlement.settle(
                 local: local, remote: record, mustRewrite: false)
             switch answer {
             case .settled(let outcome):
                 plan.batch.writes += outcome.writes
-                plan.settled.append(outcome)
+                plan.settled.append((outcome, plan.batch.writes.count - 1))
                 plan.pulled += 1
-            case .pending(let conflict):
-                plan.pending.append(conflict)
+            case .pending(let conflict, let reason):
+                plan.pending.append((conflict, reason))
             }
         }
     }
@@ -188,8 +197,10 @@ extension SyncSession {
     ) throws(SyncError) -> (batch: ReplicationBatch?, noted: PartProgress?) {
         guard let part else { throw .scopeChanged }
         var batch = plan.batch
+        batch.notes = try notes(on: plan.settled)
         let stored = try engine(dataset.name) { () throws(StoreError) in
-            batch.notes = try BatonBook(dataset).notes(
+            if !batch.writes.isEmpty { batch.notes += try arrivalNotes() }
+            batch.notes += try BatonBook(dataset).notes(
                 taking: news.knowledge.batons, settling: [])
             return try dataset.checkpoint(for: peer)
         }

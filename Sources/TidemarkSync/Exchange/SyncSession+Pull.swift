@@ -5,11 +5,13 @@ extension SyncSession {
     ///
     /// - Returns: false if there is more, and as many records have come as may come at a time.
     func pull() async throws(SyncError) -> Bool {
-        firstPending = nil
+        isFrozen = false
+        forgetPending()
         var isLast = false
         while !isLast {
             guard recordsLeft > 0 else {
-                try checkPending()
+                try await reviewPending()
+                try await checkPending()
                 return false
             }
             let request = try engine(dataset.name) { () throws(StoreError) in
@@ -32,126 +34,160 @@ extension SyncSession {
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
         }
-        try checkPending()
+        try await settlePending()
+        try await checkPending()
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
         doubted = []
         confirmedKeys = []
         return true
     }
 
-    /// Nothing is pushed, and nothing more is asked for, as long as a conflict waits.
-    func checkPending() throws(SyncError) {
-        guard let firstPending else { return }
-        throw .unsettled(firstPending, "the merge policy leaves it to the application")
-    }
-
     /// Applies a page as a whole together with the checkpoint behind it, or leaves everything as
     /// it was and throws. Repeats the comparison if a record was written meanwhile.
     func apply(_ page: RecordPage) async throws(SyncError) {
         if try mergeAtOnce(page) { return }
-        var settlement = ConflictSettlement(dataset: dataset, policy: policy)
+        try await untilUnmoved { (settlement) async throws(SyncError) in
+            try await self.plan(page, &settlement)
+        }
+    }
+
+    /// Plans what is to be stored and stores it, until nothing was written in between.
+    func untilUnmoved(
+        _ makePlan: (inout ConflictSettlement) async throws(SyncError) -> PullPlan
+    ) async throws(SyncError) {
+        var settlement = ConflictSettlement(
+            dataset: dataset, policy: policy, looksForAncestors: keepsConflicts)
         for _ in 0..<SyncLimits.comparisonRoundsMax {
-            let plan = try await plan(page, &settlement)
+            var plan = try await makePlan(&settlement)
+            if let writes = plan.batch?.writes, !writes.isEmpty {
+                plan.batch?.notes += try engine(dataset.name) { () throws(StoreError) in
+                    try arrivalNotes()
+                }
+            }
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 try plan.batch.map { batch throws(StoreError) in
                     try replicate(batch)
                 } ?? []
             }
-            if moved.isEmpty {
-                result.pulled += plan.pulled
-                for outcome in plan.settled {
-                    result.note(outcome.settlement)
-                    if let report = outcome.report { result.note(report) }
-                }
-                for conflict in plan.pending {
-                    options.onPending?(conflict)
-                }
-                firstPending = firstPending ?? plan.pending.first?.key
-                confirmedKeys.formUnion(plan.confirmed)
-                tellApplied(plan.batch, plan.settled.map(\.settlement))
-                return
-            }
+            if moved.isEmpty { return noteApplied(plan) }
         }
         throw SyncError(
             .contended,
             "records were written here faster than they could be merged; repeat the exchange")
     }
 
-    /// What a page comes to, as things stand.
-    private struct Plan {
-        /// nil if there is nothing to store.
-        var batch: ReplicationBatch?
-        var pulled = 0
-        var settled: [ConflictSettlement.Outcome] = []
-        /// Left to the application.
-        var pending: [Conflict] = []
-        /// Of a fork: keys of which what is here stays as it is, because the peer has it, too, or
-        /// because the application is to settle it.
-        var confirmed: [[UInt8]] = []
+    private func noteApplied(_ plan: PullPlan) {
+        result.pulled += plan.pulled
+        for (outcome, _) in plan.settled {
+            result.note(outcome.settlement)
+            if let report = outcome.report { result.note(report) }
+        }
+        for (conflict, reason) in plan.pending {
+            tellWaiting(conflict)
+            if plan.isUnbooked { noteWaiting(conflict.key, reason) }
+        }
+        noteFailed(plan.refused.map { (key: $0.record.key, error: $0.error) })
+        isFrozen = isFrozen || plan.freezes
+        confirmedKeys.formUnion(plan.confirmed)
+        tellApplied(plan.batch, plan.settled.map { $0.outcome.settlement })
     }
 
     private func plan(
         _ page: RecordPage, _ settlement: inout ConflictSettlement
-    ) async throws(SyncError) -> Plan {
-        var plan = Plan()
+    ) async throws(SyncError) -> PullPlan {
+        var plan = PullPlan()
         var batch = ReplicationBatch()
         for record in page.records {
-            let (local, knowledge) = try engine(dataset.name) { () throws(StoreError) in
-                (
-                    try dataset.storedRecord(for: record.key),
-                    try dataset.knowledge()
-                )
-            }
-            let comparison = Comparison(
-                local: local, incoming: record, seen: trusted(knowledge.vector),
-                wiped: knowledge.lifecycle.wiped)
-            if !knowledge.lifecycle.wiped.covers(record.version.vector),
-                let verdict = verdict(on: record, beside: local)
-            {
-                try await add(verdict, record, local, comparison, to: &plan, &batch, &settlement)
-                continue
-            }
-            switch comparison {
-            case .conflict:
-                guard let local else { continue }
-                let answer = try await settlement.settle(
-                    local: local, remote: record, mustRewrite: false)
-                switch answer {
-                case .settled(let outcome):
-                    batch.writes += outcome.writes
-                    plan.settled.append(outcome)
-                    plan.pulled += 1
-                case .pending(let conflict):
-                    plan.pending.append(conflict)
-                }
-            case .ignore:
-                continue
-            case .adopt(let value, let version, let expiresAt):
-                batch.writes.append(
-                    ReplicatedWrite(
-                        key: record.key,
-                        content: .adopt(value: value, version: version, expiresAt: expiresAt),
-                        expected: local?.version))
-                plan.pulled += version.dot == local?.version.dot ? 0 : 1
-            }
+            try await compare(record, to: &plan, &batch, &settlement)
         }
-        guard firstPending == nil, plan.pending.isEmpty else {
+        batch.notes = try notes(on: plan.settled)
+        let waiting = try notesToWait(plan.pending)
+        if let waiting { batch.notes += waiting }
+        batch.notes += try notes(onRefused: plan.refused)
+        let holdsBack =
+            try holdsBackVectors() || !plan.pending.isEmpty || !plan.refused.isEmpty
+        // What lies here under a doubted id is good only when all of it was compared, and settled.
+        guard !isFrozen, waiting != nil, !(holdsBack && isForked) else {
             // No position and no vector may claim a record that was not taken in: the next
             // exchange begins where this one did. Those that were stand for themselves.
-            batch.notes = try engine(dataset.name) { () throws(StoreError) in
+            batch.notes += try engine(dataset.name) { () throws(StoreError) -> [SystemNote] in
                 try BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
             }
+            plan.freezes = true
+            plan.isUnbooked = waiting == nil
             plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
             return plan
         }
-        plan.batch = try completed(batch, page)
+        plan.batch = try completed(batch, page, holdsBack: holdsBack)
         return plan
+    }
+
+    /// What becomes of one record.
+    ///
+    /// - Parameter isKnown: whether it came before, and was not refused.
+    func compare(
+        _ record: Record, isKnown: Bool = false, to plan: inout PullPlan,
+        _ batch: inout ReplicationBatch, _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) {
+        let (local, knowledge) = try engine(dataset.name) { () throws(StoreError) in
+            (
+                try dataset.storedRecord(for: record.key),
+                try dataset.knowledge()
+            )
+        }
+        let comparison = Comparison(
+            local: local, incoming: record, seen: trusted(knowledge.vector),
+            wiped: knowledge.lifecycle.wiped)
+        if comparison != .ignore, !isKnown, let error = try await refusal(of: record) {
+            plan.refused.append((record, error))
+            return
+        }
+        if !knowledge.lifecycle.wiped.covers(record.version.vector),
+            let verdict = verdict(on: record, beside: local)
+        {
+            try await add(verdict, record, local, comparison, to: &plan, &batch, &settlement)
+            return
+        }
+        switch comparison {
+        case .conflict:
+            guard let local else { return }
+            let answer = try await settlement.settle(
+                local: local, remote: record, mustRewrite: false)
+            switch answer {
+            case .settled(let outcome):
+                batch.writes += outcome.writes
+                plan.settled.append((outcome, batch.writes.count - 1))
+                plan.pulled += 1
+            case .pending(let conflict, let reason):
+                plan.pending.append((conflict, reason))
+            }
+        case .ignore:
+            return
+        case .adopt(let value, let version, let expiresAt):
+            batch.writes.append(
+                ReplicatedWrite(
+                    key: record.key,
+                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
+                    expected: local?.version))
+            plan.pulled += version.dot == local?.version.dot ? 0 : 1
+        }
+    }
+
+    /// What the journal keeps of conflicts that are settled in a batch.
+    func notes(
+        on settled: [(outcome: ConflictSettlement.Outcome, write: Int)]
+    ) throws(SyncError) -> [SystemNote] {
+        guard !settled.isEmpty, keepsConflicts, let settler = policy.settler else { return [] }
+        let source = ConflictJournal.Source(policy: settler, peer: peer, exchange: number)
+        return try engine(dataset.name) { () throws(StoreError) in
+            try ConflictJournal(dataset, options.journal).notes(of: settled, by: source)
+        }
     }
 
     /// What a fork comes to for one record.
     private func add(
         _ verdict: ForkVerdict, _ incoming: Record, _ local: Record?, _ comparison: Comparison,
-        to plan: inout Plan, _ batch: inout ReplicationBatch,
+        to plan: inout PullPlan, _ batch: inout ReplicationBatch,
         _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         switch (verdict, local) {
@@ -171,10 +207,10 @@ extension SyncSession {
             switch answer {
             case .settled(let outcome):
                 batch.writes += forkWrites(outcome, incoming, seen: seen)
-                plan.settled.append(outcome)
+                plan.settled.append((outcome, batch.writes.count - 1))
                 plan.pulled += 1
-            case .pending(let conflict):
-                plan.pending.append(conflict)
+            case .pending(let conflict, let reason):
+                plan.pending.append((conflict, reason))
                 plan.confirmed.append(incoming.key)
             }
         case (.superseded, _), (.settle, .none):
@@ -205,8 +241,10 @@ extension SyncSession {
     }
 
     /// Adds the checkpoint and, with the last page, the peer's vector.
+    ///
+    /// - Parameter holdsBack: whether anything of what the vector speaks of is not taken in.
     private func completed(
-        _ batch: ReplicationBatch, _ page: RecordPage
+        _ batch: ReplicationBatch, _ page: RecordPage, holdsBack: Bool
     ) throws(SyncError) -> ReplicationBatch? {
         let (knowledge, stored, notes) = try engine(dataset.name) { () throws(StoreError) in
             (
@@ -222,15 +260,15 @@ extension SyncSession {
         // Until all of it is settled, what the peer has under a doubted id may be other writes.
         checkpoint.vector.formUnion(
             page.isLast ? theirs : doubted.reduce(theirs) { $0.removing($1) })
+        var batch = batch
+        batch.notes += notes
         // An exchange that brings nothing leaves no trace: two idle replicas stay idle.
         let isNews =
-            !batch.writes.isEmpty || checkpoint != stored || !notes.isEmpty
-            || !knowledge.vector.covers(theirs)
+            !batch.writes.isEmpty || checkpoint != stored || !batch.notes.isEmpty
+            || !(holdsBack || knowledge.vector.covers(theirs))
         guard isNews else { return nil }
-        var batch = batch
         batch.checkpoint = (peer, checkpoint)
-        batch.notes = notes
-        if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin) {
+        if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin), !holdsBack {
             batch.seen = theirs
         }
         if page.isLast {
@@ -239,4 +277,24 @@ extension SyncSession {
         }
         return batch
     }
+}
+
+/// What a page comes to, as things stand.
+struct PullPlan {
+    /// nil if there is nothing to store.
+    var batch: ReplicationBatch?
+    var pulled = 0
+    /// Each with the place of its last write in the batch.
+    var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
+    /// What waits.
+    var pending: [(conflict: Conflict, reason: PendingConflict.Reason)] = []
+    /// What is left out.
+    var refused: [(record: Record, error: SyncError)] = []
+    /// Whether the exchange must begin here again next time.
+    var freezes = false
+    /// Whether what waits is not in the book.
+    var isUnbooked = false
+    /// Of a fork: keys of which what is here stays as it is, because the peer has it, too, or
+    /// because it waits.
+    var confirmed: [[UInt8]] = []
 }

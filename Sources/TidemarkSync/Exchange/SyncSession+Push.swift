@@ -6,71 +6,115 @@ extension SyncSession {
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
+        try await reviewOutgoing()
         guard try await pushDifferences() else { return false }
+        var recordsMax = options.pageRecordsMax
         while true {
-            let changes = try engine(dataset.name) { () throws(StoreError) in
-                // What is known to be there as it lies here need not be looked through for it.
-                try dataset.writtenPage(
-                    since: max(pushPosition, adoptedThrough),
-                    recordsMax: dataset.recordsPerPage(
-                        atMost: min(options.pageRecordsMax, recordsLeft)),
-                    bytesMax: options.pageBytesMax,
-                    excluding: trusted(remote?.vector ?? VersionVector()),
-                    after: address.replicas)
-            }
+            let changes = try changesToPush(recordsMax: recordsMax)
             guard try isNews(changes) else {
                 try rememberWhatThePeerTold()
-                result.isComplete = true
+                result.isComplete = try !hasFailures()
                 return true
             }
             // What is about no record may still leave: how far we have pulled, for one.
             guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
-            switch try await send(changes) {
-            case .accepted:
+            switch try await send(changes, &recordsMax) {
+            case .accepted(let isLast):
                 pushPosition = changes.through
-                if changes.isLast {
-                    peerDisputed = []
-                    result.isComplete = true
-                    return true
-                }
+                guard changes.isLast else { continue }
+                if isLast { peerDisputed = [] }
+                result.isComplete = try !hasFailures()
+                return true
+            case .again: continue
             case .conflicts: return false
             case .gap(let syncCount): pushPosition = syncCount
             }
         }
     }
 
-    /// Pushes one page, which follows on the position.
-    func send(_ changes: RecordPage) async throws(SyncError) -> PushAnswer.Outcome {
-        // Before the sync, so that it is durable when it is claimed.
-        let pulled = try pulledThrough()
-        let page = try engine(dataset.name) { () throws(StoreError) in
+    private func changesToPush(recordsMax: Int) throws(SyncError) -> RecordPage {
+        try engine(dataset.name) { () throws(StoreError) in
+            // What is known to be there as it lies here need not be looked through for it.
+            try dataset.writtenPage(
+                since: max(pushPosition, adoptedThrough),
+                recordsMax: dataset.recordsPerPage(atMost: min(recordsMax, recordsLeft)),
+                bytesMax: options.pageBytesMax,
+                excluding: trusted(remote?.vector ?? VersionVector()),
+                after: address.replicas)
+        }
+    }
+
+    /// The changes without what failed before. As long as anything did, no page is the last one:
+    /// the peer must not claim to have seen all that we have.
+    private func pageToPush(_ changes: RecordPage) throws(SyncError) -> RecordPage {
+        let held = try heldBack()
+        return try engine(dataset.name) { () throws(StoreError) -> RecordPage in
             // That there is a peer must be known before it has anything: of a dataset that
             // nobody else has, the store may forget deletions.
             try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
             // After reading, so that all of the page is durable before it leaves.
-            let page = try dataset.told(changes)
+            var page = try dataset.told(changes)
+            page.leaveOut(held.versions)
+            page.isLast = changes.isLast && held.isEmpty
             if !has(.skipSyncBeforeSend) { try store.sync() }
             return page
         }
+    }
+
+    /// What came of a page.
+    enum Sent {
+        /// The peer has it, but for what is left out.
+        ///
+        /// - Parameter isLast: whether the peer was told that it is the last one.
+        case accepted(isLast: Bool)
+        /// Fewer changes are to be sent, or the same without what is left out from now on.
+        case again
+        /// The peer has versions that must be pulled and merged first.
+        case conflicts
+        /// The peer lacks what comes after that.
+        case gap(SyncCount)
+    }
+
+    /// Pushes one page, which follows on the position.
+    ///
+    /// - Parameter recordsMax: how many changes the next page is to have at most. It becomes
+    ///   smaller when the peer takes in none of these, until it is known which one is at fault.
+    func send(
+        _ changes: RecordPage, _ recordsMax: inout Int
+    ) async throws(SyncError) -> Sent {
+        // Before the sync, so that it is durable when it is claimed.
+        let pulled = try pulledThrough()
+        let page = try pageToPush(changes)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: page,
             disputed: peerDisputed.sorted())
-        let answer = try await counted { connection, traffic throws(SyncError) in
-            try await connection.push(request, &traffic)
+        let answer: PushAnswer
+        do throws(SyncError) {
+            answer = try await counted { connection, traffic throws(SyncError) in
+                try await connection.push(request, &traffic)
+            }
+        } catch {
+            guard error.concernsRecords, page.recordCount > 0 else { throw error }
+            recordsMax = max(1, page.recordCount / 2)
+            if page.recordCount == 1 { try leaveOut(page.writes, error) }
+            return .again
         }
         remote = answer.knowledge
         report(.pushing, records: page.recordCount)
         tellPushed(page, answer.outcome)
+        recordsMax = min(options.pageRecordsMax, recordsMax * 2)
         switch answer.outcome {
         case .accepted(let changed):
             result.pushed += changed
             acknowledged = try remember(page, accepted: answer, pulled: pulled)
-        case .conflicts(_, let changed):
+            return .accepted(isLast: page.isLast)
+        case .conflicts(let keys, let changed):
             result.pushed += changed
-        case .gap:
-            break
+            if let waiting = try firstWaiting(of: keys) { throw waiting }
+            return try leaveOutRefused(keys) ? .again : .conflicts
+        case .gap(let syncCount):
+            return .gap(syncCount)
         }
-        return answer.outcome
     }
 
     /// Tells the peer how far we have pulled, when nothing may be pushed yet: unless it knows, the

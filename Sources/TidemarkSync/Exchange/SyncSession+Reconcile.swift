@@ -21,10 +21,12 @@ extension SyncSession {
     /// everything. Otherwise nothing has changed, and all is pulled that is not known to be here.
     func reconcile(_ remote: PeerKnowledge) async throws(SyncError) {
         guard try isReconcilable(remote), let found = try await search(remote) else { return }
-        firstPending = nil
+        isFrozen = false
+        forgetPending()
         try await fetch(found.theirs, since: found.agreed)
-        try checkPending()
-        guard try agree(on: found) else { return }
+        try await checkPending()
+        // What could not even wait here is yet to be pulled.
+        guard !isFrozen, try agree(on: found) else { return }
         pullPosition = found.agreed.syncCount
         self.remote = found.agreed
         differences = found.ours
@@ -162,7 +164,7 @@ extension SyncSession {
         return fitting
     }
 
-    /// Notes that all that the peer had when the search began is here now.
+    /// Notes that all that the peer had when the search began is here now, or waits here.
     ///
     /// - Returns: false if our dataset was deleted, made anew or wiped meanwhile, so that what was
     ///   compared is no longer what is here.
@@ -174,7 +176,9 @@ extension SyncSession {
             checkpoint.vector.formUnion(found.agreed.vector)
             var batch = ReplicationBatch()
             batch.checkpoint = (peer, checkpoint)
-            if !has(.skipVectorJoin) { batch.seen = found.agreed.vector }
+            // What waits, or was left out, is claimed when it is settled, at the end of a pull.
+            let holdsBack = try dataset.holdsBackVectors()
+            if !has(.skipVectorJoin), !holdsBack { batch.seen = found.agreed.vector }
             batch.notes = try BatonBook(dataset).notes(taking: found.agreed.batons, settling: [])
             _ = try replicate(batch)
             return true
@@ -186,9 +190,10 @@ extension SyncSession {
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func pushDifferences() async throws(SyncError) -> Bool {
         guard let found = differences else { return true }
+        var recordsMax = options.pageRecordsMax
         var left = found.keys[...]
         while !left.isEmpty {
-            let wanted = Self.fitting(left, countMax: options.pageRecordsMax)
+            let wanted = Self.fitting(left, countMax: recordsMax)
             let (changes, lookedAt) = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.writtenPage(
                     of: Array(wanted.prefix(dataset.recordsPerPage(atMost: wanted.count))),
@@ -199,8 +204,9 @@ extension SyncSession {
                 left = left.dropFirst(lookedAt)
                 continue
             }
-            switch try await send(changes) {
+            switch try await send(changes, &recordsMax) {
             case .accepted: left = left.dropFirst(lookedAt)
+            case .again: continue
             case .conflicts: return false
             case .gap(let syncCount): pushPosition = syncCount
             }

@@ -44,13 +44,23 @@ final class SyncSession {
     /// What the peer was known to have when the exchange began, and how much of the peer's it
     /// remembered that we have: of disputed ids, before one of the two went back.
     var known = (toPeer: VersionVector(), fromPeer: SyncCount.zero)
-    /// Keys of which the peer is known to have the write under a doubted id that is here, or that
-    /// are left to the application.
+    /// Keys of which the peer is known to have the write under a doubted id that is here, or of
+    /// which a conflict waits.
     var confirmedKeys: Set<[UInt8]> = []
     /// How many records may still travel in this exchange.
     var recordsLeft: Int
-    /// The first key whose conflict the policy left to the application.
-    var firstPending: [UInt8]?
+    /// The first conflict that waits and is in the way of the push.
+    var firstPending: (key: [UInt8], reason: PendingConflict.Reason)?
+    /// Versions of which it was told in this exchange that they wait.
+    var toldWaiting: Set<Dot> = []
+    /// Why the first record that failed in this exchange did.
+    var firstFailure: SyncError?
+    /// Whether the handler was asked about merged datasets.
+    var hasTakenMerged = false
+    /// Merged datasets of which the peer is yet to be told what became of them.
+    var retired: [String] = []
+    /// Whether something was not taken in that cannot wait here, so that no position may move.
+    var isFrozen = false
     /// Everything here up to this count came from the peer as it lies there, or is known to be
     /// there.
     var adoptedThrough = SyncCount.zero
@@ -58,6 +68,8 @@ final class SyncSession {
     var differences: Differences?
     /// If only a part of the dataset is kept here.
     var part: PartExchange?
+    /// Tells this exchange from all others, in what is kept of it.
+    private(set) lazy var number = store.randomNumber()
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -82,6 +94,8 @@ final class SyncSession {
             result.attempts += 1
             do throws(SyncError) {
                 if try await attempt(greeting) {
+                    // Everything else was exchanged.
+                    if let firstFailure { throw firstFailure }
                     return try finished()
                 }
                 lastError = nil
@@ -132,15 +146,20 @@ final class SyncSession {
             }
         }
         if remote == nil { try settleAlone() }
-        return try await push()
+        try await takeMerged(greeting?.merged ?? [])
+        guard try await push() else { return false }
+        try await retireMerged()
+        return true
     }
 
     /// Whether a pull could bring anything. Without this, each of a million idle datasets would
     /// cost a round trip.
     private func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.vector }
-        return isBeginningAfresh || remote.syncCount > pullPosition || !ours.covers(remote.vector)
-            || !doubted.isEmpty || !peerDisputed.isEmpty
+        if isBeginningAfresh || remote.syncCount > pullPosition || isForked { return true }
+        // What waits is to be asked about again.
+        let holdsBack = try holdsBackVectors()
+        return holdsBack || !ours.covers(remote.vector)
     }
 
     /// Whether positions count for nothing. Only once: what a full exchange has been through need
@@ -180,6 +199,9 @@ final class SyncSession {
     }
 
     var policy: MergePolicy { options.policies[dataset.name] ?? options.policy }
+
+    /// Whether the journal keeps what the policy settles.
+    var keepsConflicts: Bool { policy.settler.map { options.journal.keeps($0) } ?? false }
 
     var address: Address {
         Address(from: options.asker(store), to: peer, dataset: dataset.name)

@@ -3,8 +3,8 @@ public import Tidemark
 /// How far the exchange of a dataset with one peer has come.
 public struct SyncFacts: Hashable, Sendable {
     public let peer: ReplicaID
-    /// The peer's count up to which everything is here: the last sync count. Zero if nothing was
-    /// ever exchanged.
+    /// The peer's count up to which everything is here, or waits here as a conflict: the last sync
+    /// count. Zero if nothing was ever exchanged.
     public let lastSyncCount: SyncCount
     /// Our count up to which the peer has everything.
     public let sentSyncCount: SyncCount

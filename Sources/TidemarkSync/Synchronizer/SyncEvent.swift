@@ -14,8 +14,17 @@ public enum SyncEvent: Sendable {
     case remoteChanged(dataset: String, keys: [[UInt8]])
     /// Conflicts were settled, and the outcome is applied. One event for a page.
     case conflictsSettled(dataset: String, [SyncResult.Settlement])
+    /// Conflicts of these keys wait, the first ``SyncLimits/settlementsMax`` of them, and keep the
+    /// dataset from being pushed. Told once by each exchange until they are settled.
+    case conflictsPending(dataset: String, keys: [[UInt8]])
+    /// Records of these keys failed and were left out, for one page or one record; see
+    /// `Dataset.failedRecords`.
+    case recordsFailed(dataset: String, keys: [[UInt8]])
     /// The dataset was deleted on the other side and still lived here; this was or is now done.
     case datasetDeletedRemotely(DatasetDeletion, DatasetDeletedAction)
+    /// The other side told of datasets that are to go into one of ours; this was decided, and is
+    /// done now.
+    case datasetsMerged(MergedDatasets, MergedDatasetsAction)
     /// An error that no caller is there to be told of. If it ended a run, the run's own completion
     /// follows.
     case backgroundFailure(SyncError)
@@ -50,9 +59,16 @@ public protocol SyncDelegate: Sendable {
     func syncChangedRemote(_ keys: [[UInt8]], in dataset: String) async
     /// See ``SyncEvent/conflictsSettled(dataset:_:)``.
     func syncSettled(_ conflicts: [SyncResult.Settlement], in dataset: String) async
+    /// See ``SyncEvent/conflictsPending(dataset:keys:)``.
+    func syncFoundPending(_ keys: [[UInt8]], in dataset: String) async
+    /// See ``SyncEvent/recordsFailed(dataset:keys:)``.
+    func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) async
     /// See ``SyncEvent/datasetDeletedRemotely(_:_:)``. To be asked what to do, give
     /// ``SyncOptions/deletedDatasetHandler``.
     func syncFoundDeleted(_ deletion: DatasetDeletion, action: DatasetDeletedAction) async
+    /// See ``SyncEvent/datasetsMerged(_:_:)``. To be asked what to do, give
+    /// ``SyncOptions/mergedDatasetsHandler``.
+    func syncFoundMerged(_ datasets: MergedDatasets, action: MergedDatasetsAction) async
     /// See ``SyncEvent/backgroundFailure(_:)``.
     func syncFailedInBackground(_ error: SyncError) async
     /// See ``SyncEvent/ended(_:)``.
@@ -68,8 +84,13 @@ extension SyncDelegate {
     public func syncChangedLocal(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncChangedRemote(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncSettled(_ conflicts: [SyncResult.Settlement], in dataset: String) async {}
+    public func syncFoundPending(_ keys: [[UInt8]], in dataset: String) async {}
+    public func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncFoundDeleted(
         _ deletion: DatasetDeletion, action: DatasetDeletedAction
+    ) async {}
+    public func syncFoundMerged(
+        _ datasets: MergedDatasets, action: MergedDatasetsAction
     ) async {}
     public func syncFailedInBackground(_ error: SyncError) async {}
     public func syncEnded(_ report: SyncReport) async {}
@@ -83,8 +104,14 @@ extension SyncDelegate {
         case .remoteChanged(let dataset, let keys): await syncChangedRemote(keys, in: dataset)
         case .conflictsSettled(let dataset, let conflicts):
             await syncSettled(conflicts, in: dataset)
+        case .conflictsPending(let dataset, let keys):
+            await syncFoundPending(keys, in: dataset)
+        case .recordsFailed(let dataset, let keys):
+            await syncFailedRecords(keys, in: dataset)
         case .datasetDeletedRemotely(let deletion, let action):
             await syncFoundDeleted(deletion, action: action)
+        case .datasetsMerged(let datasets, let action):
+            await syncFoundMerged(datasets, action: action)
         case .backgroundFailure(let error): await syncFailedInBackground(error)
         case .ended(let report): await syncEnded(report)
         case .failed(let error): await syncFailed(error)

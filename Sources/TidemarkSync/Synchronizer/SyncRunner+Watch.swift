@@ -9,7 +9,8 @@ import Tidemark
 //   watch (waits at the peer) ─ news ─▶ a run of those datasets ─▶ ...
 //
 // A notice is a count. It counts as done when this side's checkpoint has reached it; as long as
-// it has not (the run failed, a conflict is pending), the next question waits as after a failure.
+// it has not (the run failed), the next question waits as after a failure. So it does while a
+// conflict waits to be settled, of which the peer announces nothing any more.
 //
 // One watch names only so many datasets. More of them are asked about in several, a few of which
 // wait at the same time, and the next few after them: the longest wait is shared out, so that news
@@ -21,10 +22,11 @@ extension SyncRunner {
     /// Until the task is cancelled.
     func watch(_ subscriptions: Subscriptions, _ queue: RunQueue) async {
         var failures = 0
+        var unsettled: Set<String> = []
         while !Task.isCancelled {
             var delay: Duration?
             do throws(SyncError) {
-                switch try await step(subscriptions, queue) {
+                switch try await step(subscriptions, queue, &unsettled) {
                 case .goesOn: failures = 0
                 case .rests: (failures, delay) = (0, options.pollInterval)
                 case .isBehind: failures += 1
@@ -52,12 +54,15 @@ extension SyncRunner {
         case goesOn
         /// There was nothing, and the peer did not wait for it.
         case rests
-        /// What was announced did not arrive, or there is no peer to ask yet.
+        /// What was announced did not arrive or waits for a conflict to be settled, or there is no
+        /// peer to ask yet.
         case isBehind
     }
 
+    /// - Parameter unsettled: datasets with conflicts that wait. They are announced no more, and
+    ///   are exchanged again without that, so that the policy is asked again.
     private func step(
-        _ subscriptions: Subscriptions, _ queue: RunQueue
+        _ subscriptions: Subscriptions, _ queue: RunQueue, _ unsettled: inout Set<String>
     ) async throws(SyncError) -> Step {
         try await untilConnected()
         var names = subscriptions.names
@@ -73,14 +78,19 @@ extension SyncRunner {
         guard !names.isEmpty else { return .rests }
         let answer: WatchAnswer
         do throws(SyncError) {
-            answer = try await news(of: names.sorted(), at: peer)
+            answer = try await news(
+                of: names.sorted(), at: peer, isWaiting: unsettled.isEmpty)
         } catch {
             guard error.code == .peerChanged else { throw error }
             forgetPeer()
             return .goesOn
         }
-        guard !answer.news.isEmpty else { return answer.hasWaited ? .goesOn : .rests }
-        await queue.runInBackground(Set(answer.news.map(\.dataset)))
+        let due = unsettled.union(answer.news.map(\.dataset))
+        guard !due.isEmpty else { return answer.hasWaited ? .goesOn : .rests }
+        if case .success(let report) = await queue.runInBackground(due) {
+            unsettled = report.unsettled
+        }
+        guard unsettled.isEmpty else { return .isBehind }
         for item in answer.news {
             guard try pulledThrough(item.dataset, of: peer) >= item.since else {
                 return .isBehind
@@ -100,8 +110,10 @@ extension SyncRunner {
     // MARK: - Asking
 
     /// What is ahead at the peer: at once, or when there is any, or nothing after a while.
+    ///
+    /// - Parameter isWaiting: false to be told at once, of nothing, too.
     private func news(
-        of names: [String], at peer: ReplicaID
+        of names: [String], at peer: ReplicaID, isWaiting: Bool
     ) async throws(SyncError) -> WatchAnswer {
         let chunks = stride(from: 0, to: names.count, by: options.watchItemsMax).map { start in
             Array(names[start...].prefix(options.watchItemsMax))
@@ -110,12 +122,12 @@ extension SyncRunner {
             Array(chunks[$0...].prefix(SyncLimits.watchesAtOnceMax))
         }
         var answer = WatchAnswer(hasWaited: true, news: [])
-        if chunks.count > 1 {
+        if chunks.count > 1 || !isWaiting {
             for round in rounds {
                 let next = try await ask(round, peer, milliseconds: 0)
                 answer.news += next.news
             }
-            guard answer.news.isEmpty else { return answer }
+            guard answer.news.isEmpty, isWaiting else { return answer }
         }
         let wait = max(
             SyncLimits.watchMillisecondsMax / max(rounds.count, 1),
@@ -176,5 +188,12 @@ extension SyncRunner {
         return try await PeerConnection(transport: transport).watch(
             WatchRequest(
                 from: store.replicaID, to: peer, waitMilliseconds: milliseconds, items: items))
+    }
+}
+
+extension SyncReport {
+    /// Datasets with conflicts that wait.
+    fileprivate var unsettled: Set<String> {
+        Set(datasets.filter { $0.error?.code == .conflictPending }.map(\.dataset))
     }
 }

@@ -284,6 +284,8 @@ extension SyncResult {
         pulled += earlier.pulled
         pushed += earlier.pushed
         conflicts += earlier.conflicts
+        failed = Array((earlier.failed + failed).prefix(SyncLimits.settlementsMax))
+        failedCount += earlier.failedCount
         settled = Array((earlier.settled + settled).prefix(SyncLimits.settlementsMax))
         pagesSent += earlier.pagesSent
         pagesReceived += earlier.pagesReceived

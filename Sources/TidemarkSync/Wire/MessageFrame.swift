@@ -27,6 +27,7 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case scopedPull = 0x0C
     case lookup = 0x0D
     case partPush = 0x0E
+    case records = 0x0F
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
@@ -37,6 +38,7 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case watchAnswer = 0x88
     case scopedPullAnswer = 0x8C
     case lookupAnswer = 0x8D
+    case recordsAnswer = 0x8F
     case failure = 0xFF
 }
 

@@ -19,6 +19,7 @@ extension SyncMessage {
         case .scopedPull: self = .scopedPull(try ScopedPullRequest(from: &reader))
         case .lookup: self = .lookup(try LookupRequest(from: &reader))
         case .partPush: self = .partPush(try PushRequest(from: &reader))
+        case .records: self = .records(try RecordsRequest(from: &reader))
         case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
         case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
         case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
@@ -30,6 +31,7 @@ extension SyncMessage {
         case .watchAnswer: self = .watchAnswer(try WatchAnswer(from: &reader))
         case .scopedPullAnswer: self = .scopedPullAnswer(try ScopedPullAnswer(from: &reader))
         case .lookupAnswer: self = .lookupAnswer(try LookupAnswer(from: &reader))
+        case .recordsAnswer: self = .recordsAnswer(try RecordsAnswer(from: &reader))
         case .failure: self = .failure(try Failure(from: &reader))
         }
         try reader.finish()
@@ -120,9 +122,50 @@ extension HelloAnswer {
         for _ in 0..<count {
             datasets.append(try DatasetGreeting(from: &reader))
         }
-        isComplete = try reader.takeFlag()
+        let form = try reader.takeCode()
+        guard form < 4 else { throw .badMessage("\(form) is no form of a greeting") }
+        isComplete = form & 1 != 0
         mark = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
         changedSince = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
+        if form & 2 != 0 { try takeMerged(from: &reader) }
+    }
+
+    private mutating func takeMerged(from reader: inout VersionReader) throws(SyncError) {
+        let count = try reader.takeCount(
+            of: "datasets", bytesEach: 4, max: SyncLimits.datasetsPerAnswerMax)
+        var next = 0
+        for _ in 0..<count {
+            let index = try reader.takeNumber(max: .max)
+            guard datasets.indices.contains(index), index >= next else {
+                throw .badMessage("a list of merged datasets is about none of the others")
+            }
+            next = index + 1
+            datasets[index].merged = try MergedDataset.takeAll(from: &reader)
+        }
+        guard count > 0 else { throw .badMessage("a list of merged datasets is empty") }
+    }
+}
+
+extension MergedDataset {
+    /// In the order of their names, at least one.
+    fileprivate static func takeAll(
+        from reader: inout VersionReader
+    ) throws(SyncError) -> [MergedDataset] {
+        let count = try reader.takeCount(
+            of: "merged datasets", bytesEach: 2, max: SyncLimits.mergedDatasetsMax)
+        var merged: [MergedDataset] = []
+        for _ in 0..<count {
+            let name = try reader.takeName()
+            guard merged.last.map({ $0.name < name }) ?? true else {
+                throw .badMessage("a list of merged datasets is not in order")
+            }
+            let origin = try reader.plain { reader throws(SyncError) in
+                try reader.takeText("origin", max: SyncLimits.originBytesMax)
+            }
+            merged.append(MergedDataset(name: name, origin: origin))
+        }
+        guard count > 0 else { throw .badMessage("a list of merged datasets is empty") }
+        return merged
     }
 }
 

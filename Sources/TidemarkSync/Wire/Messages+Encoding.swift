@@ -16,6 +16,7 @@ extension SyncMessage {
         case .scopedPull(let request): request.write(to: &writer)
         case .lookup(let request): request.write(to: &writer)
         case .partPush(let request): request.write(to: &writer)
+        case .records(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
@@ -26,6 +27,7 @@ extension SyncMessage {
         case .watchAnswer(let answer): answer.write(to: &writer)
         case .scopedPullAnswer(let answer): answer.write(to: &writer)
         case .lookupAnswer(let answer): answer.write(to: &writer)
+        case .recordsAnswer(let answer): answer.write(to: &writer)
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound
@@ -82,11 +84,29 @@ extension HelloAnswer {
         for dataset in datasets {
             dataset.write(to: &writer)
         }
+        // Mostly nothing is to be merged, and then there is not a byte about it.
+        let hasMerged = datasets.contains { !$0.merged.isEmpty }
         writer.plain {
-            $0.putFlag(isComplete)
+            $0.put((isComplete ? 1 : 0) | (hasMerged ? 2 : 0))
             for mark in [mark, changedSince] {
                 $0.putFlag(mark != nil)
                 mark?.write(to: &$0)
+            }
+            if hasMerged { writeMerged(to: &$0) }
+        }
+    }
+}
+
+extension HelloAnswer {
+    private func writeMerged(to writer: inout ByteWriter) {
+        let targets = datasets.indices.filter { !datasets[$0].merged.isEmpty }
+        writer.putCount(targets.count)
+        for index in targets {
+            writer.putCount(index)
+            writer.putCount(datasets[index].merged.count)
+            for one in datasets[index].merged {
+                writer.putText(one.name)
+                writer.putText(one.origin)
             }
         }
     }

@@ -67,6 +67,8 @@ struct DatasetGreeting: Hashable, Sendable {
     /// Former ids of the responder under which another store wrote, too, in their order: what it
     /// has of them is to be compared, and none of it counts as seen.
     var disputed: [ReplicaID] = []
+    /// Datasets of the responder that are to go into this one, in the order of their names.
+    var merged: [MergedDataset] = []
 }
 
 /// Asks for changes.
@@ -138,6 +140,7 @@ enum SyncMessage: Hashable, Sendable {
     case lookup(LookupRequest)
     /// A push of one who keeps a part.
     case partPush(PushRequest)
+    case records(RecordsRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
@@ -148,6 +151,7 @@ enum SyncMessage: Hashable, Sendable {
     case watchAnswer(WatchAnswer)
     case scopedPullAnswer(ScopedPullAnswer)
     case lookupAnswer(LookupAnswer)
+    case recordsAnswer(RecordsAnswer)
     case failure(Failure)
 
     var kind: MessageKind {
@@ -163,6 +167,7 @@ enum SyncMessage: Hashable, Sendable {
         case .scopedPull: .scopedPull
         case .lookup: .lookup
         case .partPush: .partPush
+        case .records: .records
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
@@ -173,6 +178,7 @@ enum SyncMessage: Hashable, Sendable {
         case .watchAnswer: .watchAnswer
         case .scopedPullAnswer: .scopedPullAnswer
         case .lookupAnswer: .lookupAnswer
+        case .recordsAnswer: .recordsAnswer
         case .failure: .failure
         }
     }

@@ -63,6 +63,17 @@ struct RecordPage: Sendable {
         set { content = .records(newValue) }
     }
 
+    /// Takes out these versions of their keys.
+    mutating func leaveOut(_ versions: [[UInt8]: Dot]) {
+        guard !versions.isEmpty else { return }
+        records = records.filter { versions[$0.key] != $0.version.dot }
+    }
+
+    /// Which writes there are. As for ``records``.
+    var writes: [(key: [UInt8], write: Dot)] {
+        records.map { (key: $0.key, write: $0.version.dot) }
+    }
+
     /// The records as they lie in the message they came with; nil if they did not come with one.
     var arrived: MergePage? {
         guard case .arrived(let page) = content else { return nil }

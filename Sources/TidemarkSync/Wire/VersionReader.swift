@@ -167,6 +167,23 @@ struct VersionReader {
         return time
     }
 
+    /// What ``VersionWriter/putVersion(_:)`` wrote.
+    mutating func takeVersion() throws(SyncError) -> Version {
+        let replica = try takeReplica()
+        let counter = try reader.takeVarint()
+        let (highest, overflow) = counter.addingReportingOverflow(try reader.takeVarint())
+        var vector = try takeVector()
+        guard counter > 0, !overflow, vector[replica] == 0 else {
+            throw reader.failure("a version contradicts itself")
+        }
+        vector.insert(Dot(replica: replica, counter: highest))
+        let time = HybridTime(rawValue: try reader.takeFixed(UInt64.self))
+        let author = try takeAuthorNumber()
+        return Version(
+            dot: Dot(replica: replica, counter: counter), vector: vector, time: time,
+            author: authors[author])
+    }
+
     mutating func takeKnowledge() throws(SyncError) -> PeerKnowledge {
         let vector = try takeVector()
         let syncCount = SyncCount(rawValue: try reader.takeVarint())

@@ -24,6 +24,7 @@ import TidemarkSync
     private static let syncCodes: [(SyncError.Code, Int32)] = [
         (.unreachable, 69), (.unauthorized, 77), (.protocolMismatch, 78),
         (.badMessage, 76), (.tooLarge, 76), (.conflictPending, 1), (.datasetDeleted, 1),
+        (.recordRefused, 1),
         (.contended, 75), (.sameReplica, 65), (.peerFailed, 69), (.cancelled, 75),
         (.peerChanged, 75), (.damagedBundle, 65), (.wrongBundle, 1), (.partialReplica, 1),
     ]

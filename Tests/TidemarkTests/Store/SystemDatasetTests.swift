@@ -178,6 +178,53 @@ struct SystemDatasetTests {
         #expect(try notes.records(includingDeleted: true).collect().count == 1)
     }
 
+    @Test("A stamp says what the batch's write became, and which changes were the batch's")
+    func stamps() throws {
+        let fixture = try StoreFixture()
+        let notes = try fixture.store.systemDataset(.conflicts)
+        try fixture.dataset.put("earlier", for: "other")
+        let writer = ReplicaID(high: 7, low: 8)
+        let version = Version(
+            dot: Dot(replica: writer, counter: 3), vector: VersionVector(),
+            time: HybridTime(milliseconds: 1_000, counter: 0))
+        var batch = ReplicationBatch()
+        batch.writes = [
+            ReplicatedWrite(
+                key: bytes("key"), content: .adopt(value: bytes("1"), version: version),
+                expected: nil),
+            ReplicatedWrite(
+                key: bytes("key"), content: .resolve(value: bytes("2"), seen: version),
+                expected: nil),
+        ]
+        batch.notes = [
+            SystemNote(in: notes, key: bytes("first"), value: [1], stamp: .dot(ofWrite: 0)),
+            SystemNote(in: notes, key: bytes("last"), value: [], stamp: .dot(ofWrite: 1)),
+            SystemNote(in: notes, key: bytes("counts"), value: [9, 9], stamp: .counts),
+            SystemNote(in: notes, key: bytes("gone"), value: nil, stamp: .counts),
+        ]
+        #expect(try fixture.dataset.replicate(batch).isEmpty)
+        func number(_ key: String, at offset: Int) throws -> UInt64 {
+            let value = try #require(try notes.get(key))
+            return value[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        #expect(try notes.get("first")?.count == 25)
+        #expect(try notes.get("last")?.count == 24)
+        #expect(try number("first", at: 1) == 7)
+        #expect(try number("first", at: 9) == 8)
+        #expect(try number("first", at: 17) == 3)
+        let dot = try #require(try fixture.dataset.record(for: "key")?.version.dot)
+        #expect(try number("last", at: 0) == dot.replica.high)
+        #expect(try number("last", at: 8) == dot.replica.low)
+        #expect(try number("last", at: 16) == dot.counter)
+        #expect(try number("counts", at: 2) == 1)
+        #expect(try number("counts", at: 10) == 3)
+        #expect(try notes.get("gone") == nil)
+        batch.writes = []
+        batch.notes = [SystemNote(in: notes, key: [1], value: [], stamp: .dot(ofWrite: 0))]
+        expectError(.invalidArgument) { try fixture.dataset.replicate(batch) }
+        #expect(try notes.get([1]) == nil)
+    }
+
     @Test("No change of theirs is one for peers; a note is a change of what it is about")
     func roster() throws {
         let fixture = try StoreFixture()

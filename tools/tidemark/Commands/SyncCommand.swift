@@ -111,7 +111,8 @@ extension SyncError: ReportableError {
         case .unauthorized: .refused
         case .protocolMismatch: .tooNew
         case .badMessage, .tooLarge: .protocolBroken
-        case .conflictPending, .datasetDeleted, .wrongBundle, .partialReplica: .negative
+        case .conflictPending, .datasetDeleted, .wrongBundle, .partialReplica, .recordRefused:
+            .negative
         case .contended, .cancelled, .peerChanged: .busy
         case .sameReplica, .damagedBundle: .badData
         case .store: storeError.map { CommandStatus($0.code) } ?? .defect

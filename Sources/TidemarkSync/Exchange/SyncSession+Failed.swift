@@ -1,0 +1,262 @@
+import Tidemark
+
+// Records that cannot be exchanged: they are left out, noted, and tried again when somebody asks
+// for it. What keeps them from being lost says `FailedBook`.
+
+extension SyncSession {
+    private func openBook(
+        _ direction: FailedRecord.Direction
+    ) throws(SyncError) -> FailedBook {
+        try engine(dataset.name) { () throws(StoreError) in
+            try FailedBook(dataset, direction)
+        }
+    }
+
+    /// Why a record of the peer is refused; nil if it is not.
+    func refusal(of record: Record) async throws(SyncError) -> SyncError? {
+        if let refusal = dataset.refusal(of: record) { return refusal }
+        guard let validate = options.validate else { return nil }
+        do {
+            try await validate(record)
+            return nil
+        } catch {
+            guard !Task.isCancelled, !(error is CancellationError) else {
+                throw .cancelled(dataset: dataset.name)
+            }
+            return SyncError(
+                .recordRefused, "the record was refused here with \"\(error)\"",
+                dataset: dataset.name, key: record.key)
+        }
+    }
+
+    /// Notes that put records of the peer into the book.
+    ///
+    /// - Throws: the refusal itself if there is no room, or versions are in doubt, all of which
+    ///   are to be compared in one exchange.
+    func notes(
+        onRefused refused: [(record: Record, error: SyncError)]
+    ) throws(SyncError) -> [SystemNote] {
+        guard let first = refused.first else { return [] }
+        let failures = refused.map {
+            (key: $0.record.key, write: $0.record.version.dot, error: $0.error)
+        }
+        let notes = try engine(dataset.name) { () throws(StoreError) in
+            try FailedBook(dataset, .incoming).notes(adding: failures, with: peer)
+        }
+        guard !isForked, let notes else { throw first.error }
+        return notes
+    }
+
+    /// Takes note of records that failed in this exchange, after that is stored.
+    func noteFailed(_ failures: [(key: [UInt8], error: SyncError)]) {
+        guard let first = failures.first else { return }
+        for (key, _) in failures { result.noteFailed(key) }
+        if firstFailure == nil { firstFailure = first.error }
+        options.observer?(.recordsFailed(dataset: dataset.name, keys: failures.map { $0.key }))
+    }
+
+    // MARK: - Incoming
+
+    /// Asks for what is due by its keys, and lets go of what has been superseded.
+    func reviewIncoming() async throws(SyncError) {
+        guard !isForked else { return }
+        let book = try openBook(.incoming)
+        guard !book.entries.isEmpty else { return }
+        var superseded: [FailedRecord] = []
+        var due: [FailedRecord] = []
+        for entry in book.entries {
+            let local = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.storedRecord(for: entry.key)
+            }
+            if local?.version.vector.contains(entry.write) ?? false {
+                superseded.append(entry)
+            } else if entry.state == .due, entry.peer == peer {
+                due.append(entry)
+            }
+        }
+        try engine(dataset.name) { () throws(StoreError) in
+            var batch = ReplicationBatch()
+            batch.notes = try book.notes(removing: superseded)
+            if !batch.notes.isEmpty { _ = try dataset.replicate(batch) }
+        }
+        var left = due[...]
+        while !left.isEmpty {
+            let keys = left.prefix(SyncLimits.fetchedKeysMax).map(\.key)
+            let request = RecordsRequest(
+                address: address, keys: keys, bytesMax: options.pageBytesMax,
+                disputed: peerDisputed.sorted())
+            let answer = try await counted { connection, traffic throws(SyncError) in
+                try await connection.records(request, &traffic)
+            }
+            let answered = Array(left.prefix(answer.answered))
+            left = left.dropFirst(answer.answered)
+            try await untilUnmoved { (settlement) async throws(SyncError) in
+                try await self.plan(answer.page, for: answered, &settlement)
+            }
+        }
+    }
+
+    /// What comes of records that were asked for by their keys.
+    private func plan(
+        _ page: RecordPage, for entries: [FailedRecord], _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) -> PullPlan {
+        var plan = PullPlan()
+        var batch = ReplicationBatch()
+        for record in page.records {
+            try await compare(record, to: &plan, &batch, &settlement)
+        }
+        let refused = Set(plan.refused.map { $0.record.key })
+        var notes = try self.notes(on: plan.settled)
+        guard let waiting = try notesToWait(plan.pending) else {
+            // Nothing is stored: all stay due, and come again when there is room.
+            var left = PullPlan()
+            (left.pending, left.isUnbooked) = (plan.pending, true)
+            return left
+        }
+        notes += waiting
+        notes += try self.notes(onRefused: plan.refused)
+        notes += try engine(dataset.name) { () throws(StoreError) -> [SystemNote] in
+            let book = try FailedBook(dataset, .incoming)
+            return try book.notes(removing: entries.filter { !refused.contains($0.key) })
+                + BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
+        }
+        batch.notes = notes
+        plan.batch = batch
+        return plan
+    }
+
+    // MARK: - Outgoing
+
+    /// Of each key the version that is not to be sent to the peer, and whether there is none. What
+    /// a later version of this module has noted counts, too.
+    func heldBack() throws(SyncError) -> (versions: [[UInt8]: Dot], isEmpty: Bool) {
+        let book = try openBook(.outgoing)
+        let held = book.held(from: peer)
+        return (held, held.isEmpty && !book.hasOthers)
+    }
+
+    /// Leaves records out of this and later pushes.
+    ///
+    /// - Throws: the error itself if there is no room for another one.
+    func leaveOut(_ records: [(key: [UInt8], write: Dot)], _ error: SyncError) throws(SyncError) {
+        let failures = records.map { (key: $0.key, write: $0.write, error: error) }
+        let isNoted = try engine(dataset.name) { () throws(StoreError) -> Bool in
+            let notes = try FailedBook(dataset, .outgoing).notes(adding: failures, with: peer)
+            guard let notes else { return false }
+            var batch = ReplicationBatch()
+            batch.notes = notes
+            _ = try dataset.replicate(batch)
+            return true
+        }
+        guard isNoted else { throw error }
+        noteFailed(records.map { (key: $0.key, error: error.of($0.key)) })
+    }
+
+    /// Lets go of what has another version now, and sends what is due by itself.
+    func reviewOutgoing() async throws(SyncError) {
+        let book = try openBook(.outgoing)
+        guard !book.entries.isEmpty else { return }
+        let refused = Set(try openBook(.incoming).held(from: peer).keys)
+        for entry in book.entries where entry.peer == peer {
+            let record = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.storedRecord(for: entry.key)
+            }
+            if let record, record.version.dot == entry.write {
+                // What it was in conflict with may have gone.
+                let isFree = entry.code == .conflictPending && !refused.contains(entry.key)
+                let isDue = entry.state == .due || entry.state == .waiting && isFree
+                guard isDue, try await send(record) else { continue }
+            }
+            try engine(dataset.name) { () throws(StoreError) in
+                var batch = ReplicationBatch()
+                batch.notes = try book.notes(removing: [entry])
+                _ = try dataset.replicate(batch)
+            }
+        }
+    }
+
+    /// Sends one record, claiming nothing about any other.
+    ///
+    /// - Returns: whether the peer has it.
+    private func send(_ record: Record) async throws(SyncError) -> Bool {
+        let knowledge = try engine(dataset.name) { () throws(StoreError) in
+            let knowledge = try dataset.told(try dataset.knowledge())
+            if !has(.skipSyncBeforeSend) { try store.sync() }
+            return knowledge
+        }
+        let pulled = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.checkpoint(for: peer).pulledThrough
+        }
+        let page = RecordPage(
+            records: [record], through: pushPosition, isLast: false, knowledge: knowledge)
+        let request = PushRequest(
+            address: address, since: pushPosition, acknowledged: pulled, page: page,
+            disputed: peerDisputed.sorted())
+        let failed = (key: record.key, write: record.version.dot)
+        do throws(SyncError) {
+            let answer = try await counted { connection, traffic throws(SyncError) in
+                try await connection.push(request, &traffic)
+            }
+            remote = answer.knowledge
+            report(.pushing, records: 1)
+            tellPushed(page, answer.outcome)
+            switch answer.outcome {
+            case .accepted(let changed):
+                result.pushed += changed
+                return true
+            case .conflicts, .gap:
+                try leaveOut([failed], .inConflict(record.key))
+                return false
+            }
+        } catch {
+            guard error.concernsRecords else { throw error }
+            try leaveOut([failed], error)
+            return false
+        }
+    }
+
+    /// After a push met conflicts: leaves out those of our records that are in conflict with what
+    /// was refused here, since no pull brings the peer's version of them.
+    ///
+    /// - Returns: whether these were all, so that the push can go on.
+    func leaveOutRefused(_ keys: [[UInt8]]) throws(SyncError) -> Bool {
+        let refused = Set(try openBook(.incoming).held(from: peer).keys).intersection(keys)
+        guard !refused.isEmpty else { return false }
+        for key in refused.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            let record = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.storedRecord(for: key)
+            }
+            if let record, !record.isDropped {
+                try leaveOut([(key, record.version.dot)], .inConflict(key))
+            }
+        }
+        return refused.count == keys.count && keys.count < SyncLimits.conflictKeysMax
+    }
+
+    /// Whether anything that failed with this peer was not given up.
+    func hasFailures() throws(SyncError) -> Bool {
+        for direction in FailedRecord.Direction.allCases {
+            let book = try openBook(direction)
+            if book.entries.contains(where: { $0.peer == peer && $0.state != .dropped }) {
+                return true
+            }
+        }
+        return false
+    }
+}
+
+extension SyncError {
+    fileprivate static func inConflict(_ key: [UInt8]) -> SyncError {
+        SyncError(
+            .conflictPending,
+            "the record is in conflict with a version of the peer that was refused here; retry "
+                + "that one, or write the record anew", key: key)
+    }
+
+    /// The same as that of one record.
+    fileprivate func of(_ key: [UInt8]) -> SyncError {
+        SyncError(
+            code, message, peer: peer, dataset: dataset, key: self.key ?? key,
+            storeError: storeError)
+    }
+}

@@ -1,0 +1,78 @@
+import Tidemark
+
+// Datasets of the peer that are to go into this one. Their contents are pulled, a handler decides,
+// and what it decided is handed over: the moved records with this dataset's push, the retired
+// datasets by an exchange of each.
+
+extension SyncSession {
+    /// Asks the handler, if there is one and the peer has told of any, once in the exchange.
+    func takeMerged(_ told: [MergedDataset]) async throws(SyncError) {
+        guard let handler = options.mergedDatasetsHandler, !told.isEmpty, !hasTakenMerged else {
+            return
+        }
+        hasTakenMerged = true
+        var merged: [MergedDataset] = []
+        for one in told where try isForUs(one) {
+            try await exchange(one.name)
+            let isNoted = try engine(one.name) { () throws(StoreError) -> Bool in
+                guard try store.existingDataset(one.name) != nil else { return false }
+                try store.noteMerged(one, into: dataset.name)
+                return true
+            }
+            if isNoted { merged.append(one) }
+        }
+        guard !merged.isEmpty else { return }
+        let datasets = MergedDatasets(
+            dataset: dataset.name, peer: peer, merged: merged, store: store)
+        let action = await handler(datasets)
+        options.observer?(.datasetsMerged(datasets, action))
+        switch action {
+        case .leave:
+            return
+        case .merge(let policy):
+            for one in merged {
+                try await store.mergeDataset(one.name, into: dataset.name, by: policy)
+            }
+        case .discard:
+            for one in merged {
+                try engine(one.name) { () throws(StoreError) in
+                    _ = try store.deleteDataset(one.name)
+                }
+            }
+        }
+        retired = merged.map(\.name)
+    }
+
+    /// Hands over what became of merged datasets, after what was moved out of them.
+    func retireMerged() async throws(SyncError) {
+        defer { retired = [] }
+        for name in retired { try await exchange(name) }
+    }
+
+    /// A peer must draw nothing out of us by the names that it gives: of the datasets that are here
+    /// only those are exchanged that were exchanged with it before.
+    private func isForUs(_ merged: MergedDataset) throws(SyncError) -> Bool {
+        guard merged.name != dataset.name else { return false }
+        return try engine(merged.name) { () throws(StoreError) -> Bool in
+            guard let ours = try store.existingDataset(merged.name) else { return true }
+            // Only a part of it could be moved, and all of it would be deleted.
+            guard try !PartBook.isPart(ours) else { return false }
+            return try ours.checkpoint(for: peer).pulledThrough > .zero
+        }
+    }
+
+    /// Exchanges another dataset over the same connection.
+    private func exchange(_ name: String) async throws(SyncError) {
+        var options = options
+        options.mergedDatasetsHandler = nil
+        let other = try engine(name) { () throws(StoreError) in
+            try store.datasetForSync(name, creating: true)
+        }
+        guard let other else { return }
+        let session = SyncSession(
+            store: store, dataset: other, connection: connection, options: options, peer: peer)
+        let done = try await session.run(greeting: nil)
+        result.bytesSent += done.bytesSent
+        result.bytesReceived += done.bytesReceived
+    }
+}

@@ -1,0 +1,173 @@
+import Tidemark
+
+// Records that were left out of an exchange. Positions move on past them, so they come again only
+// when they are asked for by their keys (incoming) or sent by themselves (outgoing). Until then
+// no vector may claim them:
+// - while the list of incoming ones is not empty, nobody's vector is joined into ours, as while a
+//   conflict waits (`PendingBook`);
+// - while the list of outgoing ones for a peer is not empty, no page that it is sent is marked as
+//   the last one, so that it does not join our vector. It keeps what it was sent all the same.
+// That holds for dropped ones, too: a claim would make others believe that they have what nobody
+// gave them.
+//
+// An entry is under the dataset's name, a byte for the direction (0 incoming, 1 outgoing) and the
+// time since when. Its value is
+//
+//   form (1), state (0 waiting, 1 due, 2 dropped), replica: peer, counted key, replica and varint
+//   counter: the write, counted code, counted message, varint attempts, 8 bytes: last time
+
+/// What failed in one direction, as of the moment at which this was made.
+struct FailedBook {
+    /// The one that has failed for longest first.
+    private(set) var entries: [FailedRecord] = []
+    /// Whether there is anything that this version cannot read.
+    private(set) var hasOthers = false
+    private let direction: FailedRecord.Direction
+    private let list: TimedNotes
+    private let dataset: Dataset
+
+    /// O(entries).
+    init(_ dataset: Dataset, _ direction: FailedRecord.Direction) throws(StoreError) {
+        self.dataset = dataset
+        self.direction = direction
+        let list = Self.list(of: dataset, direction)
+        var entries: [FailedRecord] = []
+        var hasOthers = false
+        try list.forEach { (time, bytes) throws(StoreError) in
+            let entry = FailedRecord(
+                dataset: dataset.name, direction: direction, since: time, decoding: bytes)
+            if let entry { entries.append(entry) } else { hasOthers = true }
+            return true
+        }
+        self.list = list
+        self.entries = entries
+        self.hasOthers = hasOthers
+    }
+
+    static func list(
+        of dataset: Dataset, _ direction: FailedRecord.Direction
+    ) -> TimedNotes {
+        TimedNotes(which: .failed, dataset: dataset, part: direction == .incoming ? 0 : 1)
+    }
+
+    var isEmpty: Bool { entries.isEmpty && !hasOthers }
+
+    /// Of each key the version that is not to be sent to a peer.
+    func held(from peer: ReplicaID) -> [[UInt8]: Dot] {
+        var held: [[UInt8]: Dot] = [:]
+        for entry in entries where entry.peer == peer { held[entry.key] = entry.write }
+        return held
+    }
+
+    // MARK: - Changing
+
+    /// Notes that put failures into the book; a record of a key and a peer is there once.
+    ///
+    /// - Returns: nil if they are too many.
+    func notes(
+        adding failures: [(key: [UInt8], write: Dot, error: SyncError)], with peer: ReplicaID
+    ) throws(StoreError) -> [SystemNote]? {
+        guard !failures.isEmpty else { return [] }
+        let entriesByKey = Dictionary(grouping: entries.filter { $0.peer == peer }, by: \.key)
+        var count = entries.count
+        var notes: [SystemNote] = []
+        for (key, write, error) in failures {
+            let time = list.nextTime()
+            if let known = entriesByKey[key]?.first {
+                // What was dropped stays so, as long as it is the same.
+                let isDropped = known.state == .dropped && known.write == write
+                notes.append(
+                    try note(
+                        known.changed(
+                            write: write, error, at: time,
+                            state: isDropped ? .dropped : .waiting)))
+                continue
+            }
+            count += 1
+            let message = error.message.cut(toBytes: SyncLimits.reasonBytesMax)
+            notes.append(
+                try note(
+                    FailedRecord(
+                        dataset: dataset.name, key: key, direction: direction, write: write,
+                        peer: peer, code: error.code, message: message, attempts: 1, since: time,
+                        last: time, state: .waiting)))
+        }
+        return count <= SyncLimits.failedMax ? notes : nil
+    }
+
+    func note(_ entry: FailedRecord) throws(StoreError) -> SystemNote {
+        SystemNote(in: try list.home(), key: list.key(at: entry.since), value: entry.encoded)
+    }
+
+    func notes(removing entries: [FailedRecord]) throws(StoreError) -> [SystemNote] {
+        guard !entries.isEmpty, let home = try list.existing() else { return [] }
+        return entries.map { SystemNote(in: home, key: list.key(at: $0.since), value: nil) }
+    }
+}
+
+extension FailedRecord {
+    private static let form: UInt8 = 1
+    private static let states: [State] = [.waiting, .due, .dropped]
+
+    fileprivate var encoded: [UInt8] {
+        var writer = VersionWriter()
+        writer.plain {
+            $0.put(Self.form)
+            $0.put(UInt8(Self.states.firstIndex(of: state) ?? 0))
+        }
+        writer.putReplica(peer)
+        writer.plain { $0.putBytes(key) }
+        writer.putReplica(write.replica)
+        writer.plain {
+            $0.putVarint(write.counter)
+            $0.putText(code.description)
+            $0.putText(message)
+            $0.putCount(attempts)
+            $0.putFixed(last.rawValue)
+        }
+        return writer.bytes
+    }
+
+    /// nil if the bytes are no such entry.
+    fileprivate init?(
+        dataset: String, direction: Direction, since: HybridTime, decoding bytes: [UInt8]
+    ) {
+        do throws(SyncError) {
+            var reader = VersionReader(bytes)
+            guard try reader.takeCode() == Self.form else { return nil }
+            let state = Int(try reader.takeCode())
+            guard Self.states.indices.contains(state) else { return nil }
+            let peer = try reader.takeReplica()
+            let key = try reader.plain { reader throws(SyncError) in
+                try reader.takeBytes("key", max: Limits.keyBytesMax)
+            }
+            let replica = try reader.takeReplica()
+            let counter = try reader.plain { reader throws(SyncError) in try reader.takeVarint() }
+            let (code, message) = try reader.plain { reader throws(SyncError) in
+                let code = try reader.takeText("error code", max: 64)
+                let text = try reader.takeText("message", max: SyncLimits.reasonBytesMax)
+                return (code, text)
+            }
+            let attempts = try reader.takeNumber(max: .max)
+            let last = try reader.plain { reader throws(SyncError) in
+                try reader.takeFixed(UInt64.self)
+            }
+            try reader.finish()
+            self.init(
+                dataset: dataset, key: key, direction: direction,
+                write: Dot(replica: replica, counter: counter), peer: peer,
+                code: SyncError.Code.named(code), message: message, attempts: attempts,
+                since: since, last: HybridTime(rawValue: last), state: Self.states[state])
+        } catch {
+            return nil
+        }
+    }
+}
+
+extension SyncError.Code {
+    /// Those with which a record may fail; any other is the peer's own.
+    fileprivate static func named(_ name: String) -> SyncError.Code {
+        let known: [SyncError.Code] = [.tooLarge, .recordRefused, .conflictPending]
+        return known.first { $0.description == name } ?? .peerFailed
+    }
+}

@@ -1,0 +1,246 @@
+public import Tidemark
+
+// Which datasets are to go into which: in a dataset of the store's own, under the name of the
+// dataset into which they go, a zero byte and their own name. The value is form (1), counted
+// origin, 8 bytes time and 16 bytes replica of the stamp that the dataset's life had then: one of
+// the same name that is made later is another dataset.
+
+extension Store {
+    /// Notes that a dataset is to go into another one, so that peers are told of it when they
+    /// exchange that one: for whoever links two identities, mostly a hub.
+    ///
+    /// - Parameters:
+    ///   - merged: an existing dataset, and whose it was.
+    ///   - target: the dataset into which it is to go; noted as one that nobody has made yet if it
+    ///     is not there.
+    /// - Throws: `invalidArgument` for a name or an origin out of bounds or a dataset into itself,
+    ///   `datasetNotFound`, and what `put` throws.
+    public func noteMerged(
+        _ merged: MergedDataset, into target: String
+    ) throws(StoreError) {
+        guard merged.origin.utf8.count <= SyncLimits.originBytesMax, merged.name != target else {
+            throw StoreError(
+                .invalidArgument,
+                "the dataset \(merged.name) cannot go into \(target): give it another name, and an "
+                    + "origin of at most \(SyncLimits.originBytesMax) bytes")
+        }
+        guard let source = try existingDataset(merged.name) else {
+            throw StoreError(
+                .datasetNotFound,
+                "there is no dataset \(merged.name) to be merged; correct the name")
+        }
+        guard let dataset = try datasetForSync(target, creating: true) else { return }
+        let mark = try MergeMark(merged.origin, source)
+        guard try !mergedDatasets(into: target).contains(merged) else { return }
+        var batch = ReplicationBatch()
+        batch.notes = [
+            SystemNote(
+                in: try systemDataset(.merged), key: MergeMark.key(merged.name, target),
+                value: mark.encoded)
+        ]
+        _ = try dataset.replicate(batch)
+    }
+
+    /// Datasets that are to go into one, and still exist, in the order of their names; at most
+    /// ``SyncLimits/mergedDatasetsMax``.
+    ///
+    /// - Throws: `closed`, `corruption`, `inputOutput`.
+    public func mergedDatasets(into target: String) throws(StoreError) -> [MergedDataset] {
+        guard let notes = try existingSystemDataset(.merged) else { return [] }
+        let prefix = MergeMark.prefix(target)
+        let cursor = try notes.records(in: .prefix(prefix))
+        var merged: [MergedDataset] = []
+        while merged.count < SyncLimits.mergedDatasetsMax, let note = try cursor.next() {
+            let bytes = Array(note.key.dropFirst(prefix.count))
+            guard let name = String(validating: bytes, as: UTF8.self),
+                let mark = MergeMark(decoding: note.value ?? []),
+                let source = try existingDataset(name), try mark.isOf(source)
+            else { continue }
+            merged.append(MergedDataset(name: name, origin: mark.origin))
+        }
+        return merged
+    }
+
+    /// Moves the records of a dataset into another one, and deletes the emptied one. Each record
+    /// goes in one atomic step, so that it is in one of the two at any time. The next exchange
+    /// hands over both.
+    ///
+    /// Of a key that both have with different values the policy decides: the target's record is the
+    /// local one, and there is no ancestor. Records for which it decides nothing stay, and then the
+    /// dataset does, too. Nobody may write to it meanwhile: what is written at the very end goes
+    /// with it.
+    ///
+    /// O(records). Handlers are asked one at a time, while no lock is held. Interrupted, it goes on
+    /// when it is called again.
+    ///
+    /// - Throws: `store`: `datasetNotFound` if there is no dataset of that name, and what `put`
+    ///   throws; `partialReplica` if only a part of it is kept here; `contended` if a record is
+    ///   written faster than it can be moved; `cancelled`.
+    @discardableResult
+    public func mergeDataset(
+        _ name: String, into target: String, by policy: MergePolicy
+    ) async throws(SyncError) -> DatasetMergeResult {
+        let (source, destination) = try TidemarkSync.engine(name) {
+            () throws(StoreError) -> (Dataset, Dataset) in
+            guard let source = try existingDataset(name), name != target else {
+                throw StoreError(
+                    .datasetNotFound,
+                    "there is no dataset \(name) that could go into \(target); correct the name")
+            }
+            return (source, try dataset(target))
+        }
+        let isPart = try TidemarkSync.engine(name) { () throws(StoreError) in
+            try PartBook.isPart(source)
+        }
+        guard !isPart else {
+            throw SyncError(
+                .partialReplica,
+                "only a part of the dataset is kept here, and the rest of it would be lost; keep "
+                    + "all of it and exchange it before it is merged", dataset: name)
+        }
+        var result = DatasetMergeResult()
+        let merge = DatasetMerge(store: self, source: source, destination: destination)
+        let cursor = try TidemarkSync.engine(name) { () throws(StoreError) in
+            try source.keys()
+        }
+        while let key = try merge.nextKey(of: cursor) {
+            guard !Task.isCancelled else { throw .cancelled(dataset: name) }
+            try await merge.move(key, by: policy, &result)
+        }
+        guard result.left == 0 else { return result }
+        result.isRetired = try TidemarkSync.engine(name) { () throws(StoreError) -> Bool in
+            guard try source.count() == 0 else { return false }
+            return try deleteDataset(name)
+        }
+        return result
+    }
+}
+
+/// Moves records from one dataset to another.
+private struct DatasetMerge {
+    let store: Store
+    let source: Dataset
+    let destination: Dataset
+
+    func nextKey(of cursor: KeyCursor) throws(SyncError) -> [UInt8]? {
+        try engine(source.name) { () throws(StoreError) in try cursor.next() }
+    }
+
+    func move(
+        _ key: [UInt8], by policy: MergePolicy, _ result: inout DatasetMergeResult
+    ) async throws(SyncError) {
+        for _ in 0..<SyncLimits.comparisonRoundsMax {
+            let (remote, local) = try engine(source.name) { () throws(StoreError) in
+                (try source.record(for: key), try destination.record(for: key))
+            }
+            // Deleted meanwhile.
+            guard let remote else { return }
+            var (value, expiresAt) = (remote.value, remote.expiresAt)
+            let isConflict =
+                local.map { $0.value != value || $0.expiresAt != expiresAt } ?? false
+            if isConflict, let local {
+                let conflict = Conflict(
+                    dataset: destination.name, key: key, ancestry: .nonexistent, local: local,
+                    remote: remote)
+                switch try await policy.answer(to: conflict) {
+                case .pending:
+                    result.left += 1
+                    return
+                case .settled(let outcome):
+                    (value, expiresAt) = (outcome.value, outcome.expiresAt)
+                }
+            }
+            let isMoved = try engine(source.name) { () throws(StoreError) in
+                try replace(local, by: value, expiresAt, movedFrom: remote)
+            }
+            guard !isMoved else {
+                result.moved += 1
+                result.conflicts += isConflict ? 1 : 0
+                return
+            }
+        }
+        throw SyncError(
+            .contended, "a record was written faster than it could be moved; merge again",
+            dataset: source.name, key: key)
+    }
+
+    /// - Returns: false if either record was changed meanwhile; then nothing has happened.
+    private func replace(
+        _ local: Record?, by value: [UInt8]?, _ expiresAt: UInt64?, movedFrom remote: Record
+    ) throws(StoreError) -> Bool {
+        let key = remote.key
+        let transaction = try store.beginTransaction()
+        defer { transaction.cancel() }
+        let found = try transaction.record(for: key, in: source)?.version?.dot
+        let present = try transaction.record(for: key, in: destination)?.version?.dot
+        guard found == remote.version.dot, present == local?.version.dot else { return false }
+        if let value {
+            if local?.value != value || local?.expiresAt != expiresAt {
+                try transaction.put(value, for: key, in: destination, expiresAt: expiresAt ?? 0)
+            }
+        } else {
+            try transaction.delete(key, in: destination)
+        }
+        try transaction.delete(key, in: source)
+        do throws(StoreError) {
+            try transaction.commit()
+            return true
+        } catch {
+            guard error.code == .transactionConflict else { throw error }
+            return false
+        }
+    }
+}
+
+/// What is noted of a dataset that is to go into another one.
+private struct MergeMark {
+    private static let form: UInt8 = 1
+    let origin: String
+    private let time: UInt64
+    private let replica: ReplicaID
+
+    init(_ origin: String, _ source: Dataset) throws(StoreError) {
+        let life = try source.knowledge().lifecycle
+        self.origin = origin
+        time = life.time.rawValue
+        replica = life.replica
+    }
+
+    /// Whether it is about this very dataset.
+    func isOf(_ source: Dataset) throws(StoreError) -> Bool {
+        let life = try source.knowledge().lifecycle
+        return life.time.rawValue == time && life.replica == replica
+    }
+
+    static func prefix(_ target: String) -> [UInt8] { Array(target.utf8) + [0] }
+
+    static func key(_ name: String, _ target: String) -> [UInt8] {
+        prefix(target) + Array(name.utf8)
+    }
+
+    var encoded: [UInt8] {
+        var writer = ByteWriter()
+        writer.put(Self.form)
+        writer.putText(origin)
+        writer.putFixed(time)
+        writer.putFixed(replica.high)
+        writer.putFixed(replica.low)
+        return writer.bytes
+    }
+
+    /// nil if the bytes are no such note.
+    init?(decoding bytes: [UInt8]) {
+        do throws(SyncError) {
+            var reader = ByteReader(bytes)
+            guard try reader.takeByte() == Self.form else { return nil }
+            origin = try reader.takeText("origin", max: SyncLimits.originBytesMax)
+            time = try reader.takeFixed(UInt64.self)
+            let high = try reader.takeFixed(UInt64.self)
+            let low = try reader.takeFixed(UInt64.self)
+            replica = ReplicaID(high: high, low: low)
+            try reader.finish()
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,419 @@
+import Synchronization
+import TestSupport
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+/// Records that cannot be exchanged: they are left out and listed, the rest goes on, and they can
+/// be tried again or given up.
+struct FailedRecordTests {
+    let a: TestReplica
+    let b: TestReplica
+    let c: TestReplica
+
+    init() throws {
+        let directory = TemporaryDirectory()
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+        c = try TestReplica("c", in: directory)
+    }
+
+    private struct Refusal: Error, CustomStringConvertible {
+        let description = "no such value"
+    }
+
+    /// Refuses values that begin with "bad" while it is switched on.
+    private final class Gate: Sendable {
+        private let isOn = Mutex(true)
+        private let asked = Mutex(0)
+
+        var askedCount: Int { asked.withLock { $0 } }
+
+        func open() { isOn.withLock { $0 = false } }
+
+        func check(_ record: Record) throws {
+            asked.withLock { $0 += 1 }
+            let isBad = record.valueText?.hasPrefix("bad") ?? false
+            if isBad, isOn.withLock({ $0 }) { throw Refusal() }
+        }
+    }
+
+    private func options(_ gate: Gate, _ policy: MergePolicy = .lastWriterWins) -> SyncOptions {
+        var options = SyncOptions(policy: policy)
+        options.validate = { record in try gate.check(record) }
+        return options
+    }
+
+    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
+        try replica.dataset().put(value, for: key)
+    }
+
+    /// Expects that everything was exchanged but some record.
+    private func expectFailure(
+        _ code: SyncError.Code, _ from: TestReplica, _ transport: any SyncTransport,
+        _ options: SyncOptions = SyncOptions()
+    ) async throws {
+        let error = await #expect(throws: SyncError.self) {
+            try await from.dataset().synchronize(with: transport, options: options)
+        }
+        #expect(error?.code == code)
+    }
+
+    private func failed(_ replica: TestReplica) throws -> FailedRecord {
+        let all = try replica.dataset().failedRecords()
+        #expect(all.count == 1)
+        return try #require(all.first)
+    }
+
+    // MARK: - Incoming
+
+    @Test func whatIsRefusedHereIsLeftOutAndAskedForAgainByItsKey() async throws {
+        for number in 0..<6 { try put("fine", b, "key \(number)") }
+        try put("bad", b, "key 3")
+        let gate = Gate()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        for number in 0..<6 where number != 3 {
+            #expect(try a.dataset().text("key \(number)") == "fine")
+        }
+        #expect(try a.dataset().text("key 3") == nil)
+        for isReopened in [false, true] {
+            if isReopened { try a.reopen() }
+            let failed = try failed(a)
+            #expect(failed.keyText == "key 3" && failed.direction == .incoming)
+            #expect(failed.peer == b.store.replicaID && failed.code == .recordRefused)
+            #expect(failed.message.contains("no such value"))
+            #expect(failed.attempts == 1 && failed.state == .waiting)
+            let write = try b.dataset().record(for: "key 3")?.version.dot
+            #expect(failed.write == write)
+        }
+        // Nothing happens by itself, and nobody is told that it is here.
+        let asked = gate.askedCount
+        let idle = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(idle.failedCount == 0 && !idle.isComplete && gate.askedCount == asked)
+        try await c.dataset().synchronize(with: a.transport)
+        try await c.dataset().synchronize(with: b.transport)
+        #expect(try c.dataset().text("key 3") == "bad")
+        // Tried again it fails again, until it does not.
+        #expect(try a.dataset().retry(failed(a)))
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        #expect(try failed(a).attempts == 2)
+        #expect(try failed(a).state == .waiting)
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        let result = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(result.isComplete && result.pulled == 1)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try a.dataset().text("key 3") == "bad")
+        try expectEqual([a, b])
+        #expect(try !a.dataset().holdsBackVectors())
+    }
+
+    /// The record that is refused here is also one of ours: it is left out of the push, which goes
+    /// on, and the peer's newer version of it comes.
+    @Test func aRefusedRecordThatIsAlsoOursHoldsUpNeitherSide() async throws {
+        try put("base", a)
+        try await a.dataset().synchronize(with: b.transport)
+        try put("ours", a)
+        try put("new", a, "other")
+        try put("bad", b)
+        let gate = Gate()
+        let keepRemote = options(gate, .keepRemote)
+        try await expectFailure(.recordRefused, a, b.transport, keepRemote)
+        #expect(try b.dataset().text("other") == "new")
+        #expect(try b.dataset().text("key") == "bad")
+        #expect(try a.dataset().text("key") == "ours")
+        let directions = Set(try a.dataset().failedRecords().map(\.direction))
+        #expect(directions == [.incoming, .outgoing])
+        // More goes both ways meanwhile.
+        try put("newer", a, "other")
+        try put("more", b, "another")
+        try await a.dataset().synchronize(with: b.transport, options: keepRemote)
+        #expect(try b.dataset().text("other") == "newer")
+        #expect(try a.dataset().text("another") == "more")
+        // The next version over there is fine: it comes, settles the conflict, and nothing is left.
+        try put("good again", b)
+        try await a.dataset().synchronize(with: b.transport, options: keepRemote)
+        #expect(try a.dataset().text("key") == "good again")
+        try await a.dataset().synchronize(with: b.transport, options: keepRemote)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try expectEqual([a, b])
+    }
+
+    /// The same where ours wins in the end, with its own dot: it is sent as soon as what it was in
+    /// conflict with has gone.
+    @Test func oursIsSentWhenTheRefusedOneHasGone() async throws {
+        try put("bad", b)
+        a.clock.putForward(bySeconds: 60)
+        try put("ours, later", a)
+        let gate = Gate()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try put("good", b)
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try a.dataset().text("key") == "ours, later")
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try b.dataset().text("key") == "ours, later")
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try expectEqual([a, b])
+    }
+
+    @Test func whatIsBeyondTheLimitsIsLeftOut() async throws {
+        for number in 0..<4 { try put("fine", b, "key \(number)") }
+        let responder = b.responder
+        // A peer whose version of one record no store can hold.
+        let transport = ScriptedTransport { request throws(SyncError) in
+            let answer = responder.respond(to: request)
+            guard case .pullAnswer(var pulled) = try SyncMessage(MessageFrame.decoded(answer))
+            else { return answer }
+            pulled.page.records = pulled.page.records.map { record in
+                guard record.keyText == "key 2" else { return record }
+                let version = Version(
+                    dot: record.version.dot, vector: record.version.vector,
+                    time: HybridTime(rawValue: 1 << 63))
+                return Record(
+                    key: record.key, value: record.value, version: version,
+                    syncCount: record.syncCount, isDirty: false)
+            }
+            return try SyncMessage.pullAnswer(pulled).encoded()
+        }
+        try await expectFailure(.recordRefused, a, transport)
+        for number in 0..<4 {
+            #expect(try a.dataset().text("key \(number)") == (number == 2 ? nil : "fine"))
+        }
+        #expect(try failed(a).keyText == "key 2")
+        // The peer is mended.
+        try a.dataset().retryFailedRecords()
+        try await a.dataset().synchronize(with: b.transport)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try expectEqual([a, b])
+    }
+
+    @Test func whatThePeerHasNoMoreIsLetGo() async throws {
+        try put("bad", b)
+        let gate = Gate()
+        _ = try a.dataset()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try b.store.deleteDataset("notes")
+        _ = try b.dataset()
+        try a.dataset().retryFailedRecords()
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try a.dataset().text("key") == nil)
+    }
+
+    // MARK: - Outgoing
+
+    private static func large(_ count: Int) -> [UInt8] {
+        var random = SeededGenerator(seed: 7)
+        return (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+    }
+
+    @Test func whatIsTooLargeForThePeerIsLeftOut() async throws {
+        for number in 0..<9 { try put("fine", a, "key \(number)") }
+        try a.dataset().put(Self.large(9_000), for: Array("key 4".utf8))
+        let small = SyncResponder(
+            store: b.store, limits: SyncResponder.Limits(requestBytesMax: 3_000))
+        try await expectFailure(.tooLarge, a, InMemoryTransport(small))
+        for number in 0..<9 {
+            #expect(try b.dataset().text("key \(number)") == (number == 4 ? nil : "fine"))
+        }
+        let left = try failed(a)
+        #expect(left.keyText == "key 4" && left.direction == .outgoing && left.code == .tooLarge)
+        // B must not claim to have it, or C would never get it by way of B.
+        #expect(try !b.dataset().vector.contains(left.write))
+        // More is pushed meanwhile, and a full exchange does not try it again, either.
+        try put("new", a, "other")
+        let transport = CountingTransport(InMemoryTransport(small))
+        let result = try await a.dataset().synchronize(with: transport)
+        #expect(result.failedCount == 0 && !result.isComplete && result.pushed == 1)
+        var full = SyncOptions()
+        full.isFull = true
+        let again = try await a.dataset().synchronize(with: transport, options: full)
+        #expect(again.failedCount == 0)
+        // The peer takes more now.
+        #expect(try a.dataset().retry(left))
+        let whole = try await a.dataset().synchronize(with: b.transport)
+        #expect(whole.isComplete)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try expectEqual([a, b])
+        let dirty = try a.dataset().records().collect().filter(\.isDirty)
+        #expect(dirty.isEmpty)
+    }
+
+    /// Pages that are too large only together are sent again in smaller ones, and nothing fails.
+    @Test func pagesThatAreTooLargeAreMadeSmaller() async throws {
+        for number in 0..<40 {
+            try a.dataset().put(Self.large(500), for: Array("key \(number)".utf8))
+        }
+        let small = SyncResponder(
+            store: b.store, limits: SyncResponder.Limits(requestBytesMax: 3_000))
+        let result = try await a.dataset().synchronize(with: InMemoryTransport(small))
+        #expect(result.isComplete && result.failedCount == 0 && result.pushed == 40)
+        try expectEqual([a, b])
+    }
+
+    @Test func aSmallerVersionIsPushedAndEndsTheFailure() async throws {
+        try a.dataset().put(Self.large(9_000), for: Array("key".utf8))
+        let small = SyncResponder(
+            store: b.store, limits: SyncResponder.Limits(requestBytesMax: 3_000))
+        try await expectFailure(.tooLarge, a, InMemoryTransport(small))
+        try put("small", a)
+        let result = try await a.dataset().synchronize(with: InMemoryTransport(small))
+        #expect(result.isComplete)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try expectEqual([a, b])
+    }
+
+    @Test func whatThePeerRefusesIsFoundAndLeftOut() async throws {
+        for number in 0..<20 { try put("fine", a, "key \(number)") }
+        for number in [3, 11] { try put("bad", a, "key \(number)") }
+        let gate = Gate()
+        let choosy = SyncResponder(store: b.store, validate: { record in try gate.check(record) })
+        try await expectFailure(.recordRefused, a, InMemoryTransport(choosy))
+        #expect(try b.dataset().count() == 18)
+        let left = try a.dataset().failedRecords()
+        #expect(Set(left.map(\.keyText)) == ["key 3", "key 11"])
+        #expect(left.allSatisfy { $0.message.contains("no such value") })
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        let result = try await a.dataset().synchronize(with: InMemoryTransport(choosy))
+        #expect(result.isComplete && result.pushed == 2)
+        try expectEqual([a, b])
+    }
+
+    // MARK: - Given up
+
+    @Test func whatIsDroppedIsNeverTriedAgainAndNeverClaimed() async throws {
+        try put("bad", b)
+        try a.dataset().put(Self.large(9_000), for: Array("large".utf8))
+        let gate = Gate()
+        let small = SyncResponder(
+            store: b.store, limits: SyncResponder.Limits(requestBytesMax: 3_000))
+        let transport = InMemoryTransport(small)
+        try await expectFailure(.recordRefused, a, transport, options(gate))
+        let failed = try a.dataset().failedRecords()
+        #expect(failed.count == 2)
+        for one in failed { #expect(try a.dataset().drop(one)) }
+        #expect(try a.dataset().failedRecords().isEmpty)
+        let dropped = try a.dataset().failedRecords(includingDropped: true)
+        #expect(dropped.map(\.state) == [.dropped, .dropped])
+        try a.dataset().retryFailedRecords()
+        let asked = gate.askedCount
+        for _ in 0..<2 {
+            let result = try await a.dataset().synchronize(
+                with: transport, options: options(gate))
+            #expect(result.isComplete && result.failedCount == 0)
+        }
+        #expect(gate.askedCount == asked)
+        let ours = try #require(try a.dataset().record(for: "large")?.version.dot)
+        let theirs = try #require(try b.dataset().record(for: "key")?.version.dot)
+        #expect(try !b.dataset().vector.contains(ours))
+        #expect(try !a.dataset().vector.contains(theirs))
+        // Another version ends it.
+        try put("good", b)
+        try put("small", a, "large")
+        try await a.dataset().synchronize(with: transport, options: options(gate))
+        try await a.dataset().synchronize(with: transport, options: options(gate))
+        #expect(try a.dataset().failedRecords(includingDropped: true).isEmpty)
+        try expectEqual([a, b])
+    }
+
+    @Test func whatIsNotInTheListCannotBeTriedAgain() async throws {
+        try put("bad", b)
+        let gate = Gate()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let failed = try failed(a)
+        try put("good", b)
+        for _ in 0..<2 {
+            try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        }
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try !a.dataset().retry(failed))
+        #expect(try !a.dataset().drop(failed))
+    }
+
+    @Test func failuresAreToldByEvents() async throws {
+        try put("bad", b)
+        try put("fine", b, "other")
+        let gate = Gate()
+        let synchronizer = Synchronizer(
+            store: a.store, transport: b.transport,
+            options: SynchronizerOptions(exchange: options(gate)),
+            environment: VirtualEnvironment(passesBySleeping: true))
+        let events = synchronizer.events()
+        let report = try await synchronizer.synchronize()
+        #expect(report["notes"]?.error?.code == .recordRefused)
+        #expect(report["notes"]?.result?.failed == [Array("key".utf8)])
+        #expect(report["notes"]?.result?.pulled == 1)
+        let labels = await collect(events, completions: 1).map(\.label)
+        #expect(
+            labels == ["started all", "failed notes key", "local notes other", "ended notes"])
+        await synchronizer.shutdown()
+    }
+
+    /// Over random writes of three replicas, some of which nobody takes for a while: in the end
+    /// all hold the same, and nothing is left in any list.
+    @Test(arguments: 0..<6)
+    func whatFailedArrivesInTheEnd(_ run: UInt64) async throws {
+        let seed = Seed.drawn().rawValue &+ run
+        var random = SeededGenerator(seed: seed)
+        let replicas = [a, b, c]
+        for replica in replicas { _ = try replica.dataset() }
+        let gate = Gate()
+        func exchange(_ from: TestReplica, _ to: TestReplica) async throws {
+            var options = options(gate)
+            options.pageRecordsMax = Int.random(in: 1..<5, using: &random)
+            let responder = SyncResponder(
+                store: to.store, validate: { record in try gate.check(record) })
+            do {
+                try await from.dataset().synchronize(
+                    with: InMemoryTransport(responder), options: options)
+            } catch let error as SyncError {
+                #expect(error.code == .recordRefused || error.code == .conflictPending, "\(seed)")
+            }
+        }
+        for _ in 0..<60 {
+            let from = replicas[Int.random(in: 0..<3, using: &random)]
+            if Bool.random(using: &random) {
+                let isBad = Int.random(in: 0..<4, using: &random) == 0
+                let key = "key \(Int.random(in: 0..<6, using: &random))"
+                try put("\(isBad ? "bad" : "fine") \(random.next() % 1_000)", from, key)
+            } else {
+                let others = replicas.filter { $0 !== from }
+                try await exchange(from, others[Int.random(in: 0..<2, using: &random)])
+            }
+        }
+        gate.open()
+        for _ in 0..<4 {
+            for (from, to) in [(a, b), (b, c), (c, a)] {
+                try from.dataset().retryFailedRecords()
+                try await exchange(from, to)
+                try to.dataset().retryFailedRecords()
+                try await exchange(to, from)
+            }
+        }
+        try expectEqual(replicas, "seed \(seed)")
+        for replica in replicas {
+            #expect(
+                try replica.dataset().failedRecords(includingDropped: true).isEmpty,
+                "seed \(seed)")
+            #expect(try !replica.dataset().holdsBackVectors(), "seed \(seed)")
+        }
+    }
+
+    @Test func anEntryOfALaterFormIsNotOverlooked() async throws {
+        for direction in FailedRecord.Direction.allCases {
+            let list = FailedBook.list(of: try a.dataset(), direction)
+            try list.home().put([2, 9, 9], for: list.key(at: list.nextTime()))
+        }
+        try put("1", a)
+        try put("2", b, "other")
+        try await a.dataset().synchronize(with: b.transport)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        let ours = try #require(try a.dataset().record(for: "key")?.version.dot)
+        let theirs = try #require(try b.dataset().record(for: "other")?.version.dot)
+        #expect(try !a.dataset().vector.contains(theirs))
+        #expect(try !b.dataset().vector.contains(ours))
+        #expect(try b.dataset().text("key") == "1")
+    }
+}
