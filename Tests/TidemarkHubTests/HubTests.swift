@@ -89,7 +89,7 @@ struct HubTests {
             let value = (0..<5_000).map { _ in UInt8.random(in: 0...255) }
             try a.dataset("notes").put(value, for: [UInt8(number)])
         }
-        try await withHub(hub, maxRequestBytes: 20_000) { url, _ in
+        _ = try await withHub(hub, maxRequestBytes: 20_000) { url, _ in
             try await synchronize(a, url)
         }
         #expect(try hub.dataset("notes").digest() == a.dataset("notes").digest())

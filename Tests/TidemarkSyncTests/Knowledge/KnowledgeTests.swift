@@ -57,7 +57,7 @@ struct KnowledgeTests {
         #expect(changes.map { $0.before.valueText } == ["1", "1", nil])
         #expect(changes.map { $0.after.valueText } == [nil, "2", "new"])
         #expect(changes.map { $0.after.record?.isDeleted } == [true, false, false])
-        #expect(changes.allSatisfy(\.isCertain))
+        #expect(changes.allSatisfy { $0.isCertain })
         // Nobody knows what nobody has seen.
         #expect(try dataset.records(asKnownTo: VersionVector()).collect().isEmpty)
         #expect(try dataset.vector(knownTo: a.store.replicaID).isEmpty)
