@@ -196,8 +196,17 @@ struct CallbackTests {
         func syncSettled(_ conflicts: [SyncResult.Settlement], in dataset: String) {
             note(.conflictsSettled(dataset: dataset, conflicts))
         }
+        func syncFoundPending(_ keys: [[UInt8]], in dataset: String) {
+            note(.conflictsPending(dataset: dataset, keys: keys))
+        }
+        func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) {
+            note(.recordsFailed(dataset: dataset, keys: keys))
+        }
         func syncFoundDeleted(_ deletion: DatasetDeletion, action: DatasetDeletedAction) {
             note(.datasetDeletedRemotely(deletion, action))
+        }
+        func syncFoundMerged(_ datasets: MergedDatasets, action: MergedDatasetsAction) {
+            note(.datasetsMerged(datasets, action))
         }
         func syncFailedInBackground(_ error: SyncError) { note(.backgroundFailure(error)) }
         func syncEnded(_ report: SyncReport) { note(.ended(report)) }
