@@ -62,8 +62,9 @@ extension Store {
     /// - Throws: `wrongBundle` if it begins after what is here, naming the one that is needed, or
     ///   if its maker went back in time; `damagedBundle` with the place; `sameReplica` if this
     ///   store made it; `partialReplica` if only a part of the dataset is kept here, and then
-    ///   nothing has changed; `conflictPending`, `datasetDeleted`, `contended`, `timedOut`,
-    ///   `cancelled` and `store` as ``synchronize(with:datasets:options:)`` does.
+    ///   nothing has changed; `conflictPending` and `recordRefused` if everything else is here;
+    ///   `datasetDeleted`, `contended`, `timedOut`, `cancelled` and `store` as
+    ///   ``synchronize(with:datasets:options:)`` does.
     @discardableResult
     public func importBundle(
         from path: String, options: SyncOptions = SyncOptions()

@@ -70,10 +70,19 @@ struct BundleImport: Sendable {
             store: store, dataset: dataset,
             connection: PeerConnection(transport: BundleTransport(bundle, first: first)),
             options: options, peer: summary.sender)
-        let result = try await session.take(summary, from: bundle.pages[first].since)
+        let outcome: Result<SyncResult, SyncError>
+        do throws(SyncError) {
+            outcome = .success(try await session.take(summary, from: bundle.pages[first].since))
+        } catch {
+            // What waits, or was left out, is noted here, and everything else was taken in.
+            guard error.code == .conflictPending || error == session.firstFailure else {
+                throw error
+            }
+            outcome = .failure(error)
+        }
         try noteReached(standing.isDisputed ? .zero : standing.pulledThrough, summary, dataset)
         try engine(summary.dataset) { () throws(StoreError) in try store.sync() }
-        return result
+        return try outcome.get()
     }
 
     /// What a bundle meets.
@@ -124,8 +133,11 @@ struct BundleImport: Sendable {
             return try dataset.knowledge()
         }
         try check(bundle, standing, knowledge.vector)
+        let holdsBack = try engine(bundle.dataset) { () throws(StoreError) in
+            try dataset.holdsBackVectors()
+        }
         standing.isNothingNew =
-            !standing.isDisputed && bundle.through <= standing.pulledThrough
+            !standing.isDisputed && !holdsBack && bundle.through <= standing.pulledThrough
             && knowledge.vector.covers(bundle.vector)
             && PeerLifecycle(knowledge.lifecycle).covers(bundle.knowledge.lifecycle)
         return standing
@@ -234,10 +246,12 @@ extension SyncSession {
     /// Takes in the pages that the connection hands out: a pull, behind which there is no push.
     ///
     /// - Parameter start: where the first of them follows on.
+    /// - Throws: as any exchange, also if a conflict waits or a record was left out.
     func take(
         _ bundle: BundleSummary, from start: SyncCount
     ) async throws(SyncError) -> SyncResult {
         result.attempts = 1
+        isOneWay = true
         _ = try noteFork(bundle.knowledge)
         let checkpoint = try engine(dataset.name) { () throws(StoreError) in
             try dataset.checkpoint(for: peer)
@@ -245,7 +259,10 @@ extension SyncSession {
         // How much of its writes the sender remembers to be here, a bundle does not say.
         known = (checkpoint.vector, .zero)
         pullPosition = start
-        result.isComplete = try await pull()
+        let isAll = try await pull()
+        if let firstFailure { throw firstFailure }
+        let lacksAny = try hasFailures([.incoming])
+        result.isComplete = isAll && !lacksAny
         return try finished()
     }
 }

@@ -70,7 +70,7 @@ extension SyncSession {
             }
             if local?.version.vector.contains(entry.write) ?? false {
                 superseded.append(entry)
-            } else if entry.state == .due, entry.peer == peer {
+            } else if entry.state == .due, entry.peer == peer, !isOneWay {
                 due.append(entry)
             }
         }
@@ -234,8 +234,10 @@ extension SyncSession {
     }
 
     /// Whether anything that failed with this peer was not given up.
-    func hasFailures() throws(SyncError) -> Bool {
-        for direction in FailedRecord.Direction.allCases {
+    func hasFailures(
+        _ directions: [FailedRecord.Direction] = FailedRecord.Direction.allCases
+    ) throws(SyncError) -> Bool {
+        for direction in directions {
             let book = try openBook(direction)
             if book.entries.contains(where: { $0.peer == peer && $0.state != .dropped }) {
                 return true

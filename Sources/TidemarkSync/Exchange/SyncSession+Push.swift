@@ -121,7 +121,7 @@ extension SyncSession {
     /// next exchange would begin where this one did, and never come to an end.
     func acknowledge() async throws(SyncError) {
         let pulled = try pulledThrough()
-        guard let remote, pulled > acknowledged else { return }
+        guard !isOneWay, let remote, pulled > acknowledged else { return }
         var knowledge = try engine(dataset.name) { () throws(StoreError) in
             let knowledge = try dataset.told(try dataset.knowledge())
             if !has(.skipSyncBeforeSend) { try store.sync() }

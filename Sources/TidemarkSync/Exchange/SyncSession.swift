@@ -66,6 +66,8 @@ final class SyncSession {
     var adoptedThrough = SyncCount.zero
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
+    /// Whether the peer is a file: it answers pulls and nothing else, and hears nothing.
+    var isOneWay = false
     /// If only a part of the dataset is kept here.
     var part: PartExchange?
     /// Tells this exchange from all others, in what is kept of it.

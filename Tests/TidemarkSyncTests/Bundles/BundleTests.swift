@@ -230,12 +230,50 @@ struct BundleTests {
             #expect(pending.withLock { $0.count } == round)
             #expect(try a.dataset().count() == 4)
         }
+        let waiting = try #require(try b.dataset().record(for: "key")?.version.dot)
+        #expect(try a.dataset().pendingConflicts().count == 1)
+        #expect(try !a.dataset().vector.contains(waiting))
         let conflict = try #require(pending.withLock { $0.first })
         try a.dataset().settle(conflict, as: .value(Array("both".utf8)))
         #expect(try await carry(from: b, to: a, options: options).isComplete)
         _ = try await carry(from: a, to: b)
         try expectEqual([a, b])
     }
+
+    /// A file cannot be asked for one record: what is to be tried again stays due.
+    @Test func whatIsRefusedIsLeftOutAndNotAskedOfAFile() async throws {
+        try fill(b, 0..<9, "theirs")
+        let isOpen = Mutex(false)
+        var refusing = SyncOptions()
+        refusing.validate = { record in
+            guard isOpen.withLock({ $0 }) || record.keyText != "key 3" else { throw Refusal() }
+        }
+        let options = refusing
+        let error = await #expect(throws: SyncError.self) {
+            try await carry(from: b, to: a, options: options)
+        }
+        #expect(error?.code == .recordRefused)
+        let refused = try #require(try b.dataset().record(for: "key 3")?.version.dot)
+        #expect(try a.dataset().count() == 8)
+        #expect(try !a.dataset().vector.contains(refused))
+        let failed = try #require(try a.dataset().failedRecords().first)
+        #expect(failed.keyText == "key 3" && failed.peer == b.store.replicaID)
+        isOpen.withLock { $0 = true }
+        #expect(try a.dataset().retry(failed))
+        #expect(try await !carry(from: b, to: a, options: options).isComplete)
+        #expect(try a.dataset().failedRecords().first?.state == .due)
+        // What comes after it is taken in all the same.
+        try fill(b, 9..<10, "theirs")
+        let reached = try a.dataset().checkpoint(for: b.store.replicaID).pulledThrough
+        #expect(try await !carry(from: b, to: a, since: reached, options: options).isComplete)
+        #expect(try a.dataset().text("key 9") == "theirs 9")
+        try await a.dataset().synchronize(with: b.transport, options: options)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try await carry(from: b, to: a, options: options).isComplete)
+        try expectEqual([a, b])
+    }
+
+    private struct Refusal: Error {}
 
     @Test func whatIsImportedIsTold() async throws {
         try fill(a, 0..<3, "ours")
