@@ -285,21 +285,41 @@ struct ReconcileTests {
         try expectEqual([a, b])
     }
 
-    @Test func nothingIsPushedOrNotedBeforeConflictsAreSettled() async throws {
+    /// What was agreed holds but for what waits: the position moves on, and no vector does.
+    @Test func nothingIsPushedOrClaimedBeforeConflictsAreSettled() async throws {
         try await prepare(1_500)
         try fill(a, [700, 701], "ours")
         try fill(b, [700], "theirs")
         try forgetCheckpoints(a, b)
-        let before = try Contents(b.dataset())
-        let error = await #expect(throws: SyncError.self) {
-            try await synchronize(a, b, options: SyncOptions(policy: .custom { _ in .stop }))
+        let before = try (Contents(a.dataset()), Contents(b.dataset()))
+        let seen = try (a.dataset().vector, b.dataset().vector)
+        let theirs = try #require(try b.dataset().record(for: Self.key(700)))
+        // However often it is tried, and also after the store was closed.
+        for isReopened in [false, true] {
+            if isReopened { try a.reopen() }
+            let error = await #expect(throws: SyncError.self) {
+                try await synchronize(a, b, options: SyncOptions(policy: .custom { _ in .stop }))
+            }
+            #expect(error?.code == .conflictPending)
+            #expect(try Contents(a.dataset()) == before.0)
+            #expect(try Contents(b.dataset()) == before.1)
+            #expect(try a.dataset().vector == seen.0)
+            #expect(try b.dataset().vector == seen.1)
+            let waiting = try a.dataset().pendingConflicts()
+            #expect(waiting.map(\.conflict.key) == [theirs.key])
+            #expect(waiting.map(\.conflict.remote.version) == [theirs.version])
+            #expect(waiting.map(\.conflict.remote.value) == [theirs.value])
+            #expect(try a.dataset().holdsBackVectors())
         }
-        #expect(error?.code == .conflictPending)
-        #expect(try Contents(b.dataset()) == before)
-        #expect(try a.dataset().checkpoint(for: b.store.replicaID).pulledThrough == .zero)
+        // Nothing is to be searched for again: what waits is settled from where it waits.
         let (result, transport) = try await synchronize(a, b)
-        #expect(transport.messageCount(of: "reconcile") > 0 && result.conflicts == 1)
+        #expect(transport.messageCount(of: "reconcile") == 0)
+        #expect(result.conflicts == 1 && result.isComplete)
+        #expect(try a.dataset().pendingConflicts().isEmpty)
+        #expect(try !a.dataset().holdsBackVectors())
+        #expect(try a.dataset().vector.covers(seen.1))
         try expectEqual([a, b])
+        try await expectSettled(a, b)
     }
 
     /// The peer has deleted a record, and has forgotten that it had, since it knew of nobody.
