@@ -22,7 +22,7 @@ public struct BundleSummary: Hashable, Sendable {
     public let through: SyncCount
     /// Writes that it leaves out: whoever imports it must have seen them.
     public let required: VersionVector
-    /// What the sender had seen of the dataset.
+    /// What the sender had seen of the dataset; empty if any record was left out of its exchanges.
     public let vector: VersionVector
     /// Whether the dataset is deleted at the sender.
     public let isDeleted: Bool

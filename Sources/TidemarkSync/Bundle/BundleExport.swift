@@ -114,7 +114,11 @@ struct BundleExport {
                     since: position,
                     recordsMax: dataset.recordsPerPage(atMost: limits.pageRecordsMax),
                     bytesMax: limits.pageBytesMax, excluding: header.required, after: [])
-                let told = try dataset.told(page)
+                var told = try dataset.told(page)
+                // It may reach one for whom something was left out, in a page that is passed over.
+                if try !FailedBook(dataset, .outgoing).isEmpty {
+                    told.knowledge.vector = VersionVector()
+                }
                 // After reading, so that all of the page is durable before it leaves.
                 try store.sync()
                 return told

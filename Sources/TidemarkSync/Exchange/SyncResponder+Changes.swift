@@ -9,6 +9,8 @@ import Tidemark
 // - The asker's vector is joined into ours only with the last page of such a sequence and only if
 //   nothing of it was refused and nothing waits here: then everything that the vector speaks of has
 //   been applied here.
+// - Nor is the asker given our vector with what it pulls, if we left out anything when we pushed to
+//   it.
 // - Conflicts are never settled here. The asker is told the keys, pulls our versions, settles them
 //   and comes back; the records without conflict are applied at once, because each stands for
 //   itself.
@@ -31,7 +33,12 @@ extension SyncResponder {
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
                 excluding: request.vector, after: [])
-            let told = try dataset.told(page, isDrawing: isRemembered)
+            var told = try dataset.told(page, isDrawing: isRemembered)
+            // What was left out of what we pushed to the asker lies before its position.
+            let failed = try FailedBook(dataset, .outgoing)
+            if failed.holdsBack(from: request.address.from) {
+                told.knowledge.vector = VersionVector()
+            }
             // Nobody keeps what is given to it.
             if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
             return PullAnswer(page: told)

@@ -79,21 +79,51 @@ extension SyncSession {
             batch.notes = try book.notes(removing: superseded)
             if !batch.notes.isEmpty { _ = try dataset.replicate(batch) }
         }
-        var left = due[...]
+        try await take(due.map(\.key), due: due)
+    }
+
+    /// Takes the peer's versions of some keys, wherever they stand in its order of change.
+    ///
+    /// - Parameters:
+    ///   - keys: each once.
+    ///   - due: what is in the book of them, and goes from there unless it fails again.
+    private func take(_ keys: [[UInt8]], due: [FailedRecord]) async throws(SyncError) {
+        var left = keys[...]
         while !left.isEmpty {
-            let keys = left.prefix(SyncLimits.fetchedKeysMax).map(\.key)
             let request = RecordsRequest(
-                address: address, keys: keys, bytesMax: options.pageBytesMax,
-                disputed: peerDisputed.sorted())
+                address: address, keys: Array(left.prefix(SyncLimits.fetchedKeysMax)),
+                bytesMax: options.pageBytesMax, disputed: peerDisputed.sorted())
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.records(request, &traffic)
             }
-            let answered = Array(left.prefix(answer.answered))
+            let answered = Set(left.prefix(answer.answered))
             left = left.dropFirst(answer.answered)
+            let entries = due.filter { answered.contains($0.key) }
             try await untilUnmoved { (settlement) async throws(SyncError) in
-                try await self.plan(answer.page, for: answered, &settlement)
+                try await self.plan(answer.page, for: entries, &settlement)
             }
         }
+    }
+
+    /// After a push met conflicts although all was pulled: takes the peer's versions by their keys.
+    /// They were left out of what the peer pushed here, and the position is past them.
+    ///
+    /// - Returns: false if there are none to ask for: they were refused here, or were asked for
+    ///   before in this attempt, so that the peer wrote meanwhile.
+    /// - Throws: `conflictPending` if any of them waits now.
+    func takeLeftOut(_ keys: [[UInt8]]) async throws(SyncError) -> Bool {
+        guard !isForked else { return false }
+        let refused = try openBook(.incoming).held(from: peer)
+        var wanted: [[UInt8]] = []
+        for key in keys where refused[key] == nil && askedFor[key] != result.attempts {
+            askedFor[key] = result.attempts
+            wanted.append(key)
+        }
+        guard !wanted.isEmpty else { return false }
+        try await take(wanted, due: [])
+        try await reviewPending()
+        try await checkPending()
+        return true
     }
 
     /// What comes of records that were asked for by their keys.
@@ -121,7 +151,7 @@ extension SyncSession {
                 + BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
         }
         batch.notes = notes
-        plan.batch = batch
+        plan.batch = batch.writes.isEmpty && notes.isEmpty ? nil : batch
         return plan
     }
 
@@ -131,8 +161,7 @@ extension SyncSession {
     /// a later version of this module has noted counts, too.
     func heldBack() throws(SyncError) -> (versions: [[UInt8]: Dot], isEmpty: Bool) {
         let book = try openBook(.outgoing)
-        let held = book.held(from: peer)
-        return (held, held.isEmpty && !book.hasOthers)
+        return (book.held(from: peer), !book.holdsBack(from: peer))
     }
 
     /// Leaves records out of this and later pushes.
@@ -177,7 +206,7 @@ extension SyncSession {
 
     /// Sends one record, claiming nothing about any other.
     ///
-    /// - Returns: whether the peer has it.
+    /// - Returns: whether the peer has it, or it has another version now, which is pushed as any.
     private func send(_ record: Record) async throws(SyncError) -> Bool {
         let knowledge = try engine(dataset.name) { () throws(StoreError) in
             let knowledge = try dataset.told(try dataset.knowledge())
@@ -205,14 +234,22 @@ extension SyncSession {
                 result.pushed += changed
                 return true
             case .conflicts, .gap:
-                try leaveOut([failed], .inConflict(record.key))
-                return false
+                break
             }
         } catch {
             guard error.concernsRecords else { throw error }
             try leaveOut([failed], error)
             return false
         }
+        guard try await takeLeftOut([record.key]) else {
+            try leaveOut([failed], .inConflict(record.key))
+            return false
+        }
+        let settled = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.storedRecord(for: record.key)
+        }
+        guard let settled, settled.version.dot == record.version.dot else { return true }
+        return try await send(settled)
     }
 
     /// After a push met conflicts: leaves out those of our records that are in conflict with what

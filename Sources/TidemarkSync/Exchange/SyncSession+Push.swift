@@ -111,7 +111,10 @@ extension SyncSession {
         case .conflicts(let keys, let changed):
             result.pushed += changed
             if let waiting = try firstWaiting(of: keys) { throw waiting }
-            return try leaveOutRefused(keys) ? .again : .conflicts
+            if try leaveOutRefused(keys) { return .again }
+            // At first they are taken for what the peer wrote meanwhile, which a pull brings.
+            guard result.attempts > 1, try await takeLeftOut(keys) else { return .conflicts }
+            return .again
         case .gap(let syncCount):
             return .gap(syncCount)
         }

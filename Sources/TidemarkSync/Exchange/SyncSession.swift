@@ -53,6 +53,9 @@ final class SyncSession {
     var firstPending: (key: [UInt8], reason: PendingConflict.Reason)?
     /// Versions of which it was told in this exchange that they wait.
     var toldWaiting: Set<Dot> = []
+    /// Keys that the peer was asked for because a push met conflicts in them, each with the last
+    /// attempt that did.
+    var askedFor: [[UInt8]: Int] = [:]
     /// Why the first record that failed in this exchange did.
     var firstFailure: SyncError?
     /// Whether the handler was asked about merged datasets.

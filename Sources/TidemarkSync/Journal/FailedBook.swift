@@ -6,7 +6,9 @@ import Tidemark
 // - while the list of incoming ones is not empty, nobody's vector is joined into ours, as while a
 //   conflict waits (`PendingBook`);
 // - while the list of outgoing ones for a peer is not empty, no page that it is sent is marked as
-//   the last one, so that it does not join our vector. It keeps what it was sent all the same.
+//   the last one, so that it does not join our vector. It keeps what it was sent all the same;
+// - nor has any answer to its pulls a vector, since its position is past what was left out. A
+//   bundle may reach anyone, and has none while there is any entry.
 // That holds for dropped ones, too: a claim would make others believe that they have what nobody
 // gave them.
 //
@@ -57,6 +59,12 @@ struct FailedBook {
         var held: [[UInt8]: Dot] = [:]
         for entry in entries where entry.peer == peer { held[entry.key] = entry.write }
         return held
+    }
+
+    /// Whether anything was left out of what a peer was pushed. What a later version of this module
+    /// has noted counts, too.
+    func holdsBack(from peer: ReplicaID) -> Bool {
+        hasOthers || entries.contains { $0.peer == peer }
     }
 
     // MARK: - Changing
