@@ -110,6 +110,38 @@ struct DatasetDeletionTests {
         #expect(try a.dataset().text("unseen") == "unseen")
     }
 
+    /// Whether it is there follows from what it holds: not from what was heard first, the deletion
+    /// of the dataset or that of the record which outlived it.
+    @Test func theEndOfTheLastSurvivorEndsTheDataset() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        try b.dataset().put("unseen", for: "unseen")
+        try await c.store.synchronize(with: b.transport)
+        try a.store.deleteDataset("notes")
+        try await a.store.synchronize(with: b.transport)
+        #expect(try a.dataset().text("unseen") == "unseen")
+        // Who does this has not heard of the dataset's deletion.
+        try c.dataset().delete("unseen")
+        _ = try await c.store.synchronize(
+            with: b.transport, options: SyncOptions(onDatasetDeleted: .discardLocal))
+        _ = try await synchronize(.discardLocal)
+        for replica in [a, b, c] { #expect(try replica.store.existingDataset("notes") == nil) }
+    }
+
+    /// Whoever deletes the last survivor goes on with the dataset, and that holds for all.
+    @Test func whoDeletesASurvivorMakesTheDatasetAnew() async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        try b.dataset().put("unseen", for: "unseen")
+        try a.store.deleteDataset("notes")
+        try await a.store.synchronize(with: b.transport)
+        try b.dataset().delete("unseen")
+        try await c.store.synchronize(with: b.transport)
+        try await a.store.synchronize(with: b.transport)
+        for replica in [a, b, c] { #expect(try replica.store.existingDataset("notes") != nil) }
+        try expectEqual([a, b, c])
+    }
+
     @Test func aDatasetMadeAnewAfterItsDeletionIsNotAskedAbout() async throws {
         try a.dataset().put("old", for: "old")
         try await a.store.synchronize(with: b.transport)

@@ -116,7 +116,13 @@ extension Engine {
     private func placeRecords(
         of merge: PageComparison, in state: DatasetState, _ block: inout LogBlockWriter
     ) throws(StoreError) {
-        let isVisible = !state.lifecycle.isDeleted || merge.hasLiveWrites || state.isVisible
+        var isVisible = !state.lifecycle.isDeleted || merge.hasLiveWrites || state.isVisible
+        if isVisible, state.lifecycle.isDeleted, merge.hasWrites, !merge.hasLiveWrites {
+            // The last record that kept it there may be among those that are deleted now.
+            let deleted = merge.decisions.indices.filter { merge.decisions[$0].step != .ignore }
+            isVisible = try hasLiveRecords(
+                state, besides: Set(deleted.map { merge.page.key(at: $0) }))
+        }
         var id = state.recordsID
         if id == 0, isVisible || merge.hasWrites { id = try takeDatasetID() }
         guard id != state.recordsID || isVisible != state.isVisible else { return }

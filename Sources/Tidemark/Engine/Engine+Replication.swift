@@ -242,13 +242,10 @@ extension Engine {
         let hasChanged = joined != state.lifecycle
         let wipesAnew = state.lifecycle.isWipedAnew(by: joined)
         let remaining = wipesAnew ? try survivors(of: state, joined) : []
-        let isVisible: Bool
-        if !joined.isDeleted || batch.writes.contains(where: { $0.value != nil }) {
-            isVisible = true
-        } else if wipesAnew {
-            isVisible = remaining.contains { $0.value != nil }
-        } else {
-            isVisible = hasChanged ? try hasLiveRecords(state) : state.isVisible
+        var isVisible = state.isVisible
+        if hasChanged || !batch.writes.isEmpty || !joined.isDeleted {
+            isVisible = try staysVisible(
+                state, joined, wipesAnew ? remaining : nil, after: batch)
         }
         var id = state.recordsID
         if wipesAnew { id = 0 }
@@ -274,14 +271,47 @@ extension Engine {
         }
     }
 
-    /// Whether anything in a dataset is not deleted. O(tombstones before the first live record).
-    private func hasLiveRecords(_ state: DatasetState) throws(StoreError) -> Bool {
+    /// A deleted dataset is there as long as it has live records: by what it holds, and not by
+    /// what was heard first, the deletion, a record that it had not seen, or the end of that.
+    ///
+    /// - Parameter remaining: what a wipe leaves; nil if nothing is wiped.
+    private func staysVisible(
+        _ state: DatasetState, _ lifecycle: DatasetLifecycle, _ remaining: [Record]?,
+        after batch: ReplicationBatch
+    ) throws(StoreError) -> Bool {
+        guard lifecycle.isDeleted else { return true }
+        var isLive: [[UInt8]: Bool] = [:]
+        for write in batch.writes {
+            if case .adopt(_, let version, _) = write.content,
+                lifecycle.wiped.covers(version.vector)
+            {
+                continue
+            }
+            isLive[write.key] = write.value != nil
+        }
+        if isLive.values.contains(true) { return true }
+        if let remaining {
+            return remaining.contains { $0.value != nil && isLive[$0.key] == nil }
+        }
+        return try hasLiveRecords(state, besides: Set(isLive.keys))
+    }
+
+    /// Whether anything in a dataset is not deleted, of all keys but the given. O(those, and
+    /// tombstones, before the first other live record).
+    func hasLiveRecords(
+        _ state: DatasetState, besides keys: Set<[UInt8]>
+    ) throws(StoreError) -> Bool {
         guard state.recordsID != 0 else { return false }
         let moment = Moment(view: currentView, sequenceMax: sequence)
         var steps = try ScanSteps(
             moment, dataset: state.recordsID, range: .all, order: .forward,
             includingDeleted: false)
-        return try steps.next { _, _ in true } ?? false
+        while let isOther = try steps.next({ entry, _ in
+            keys.isEmpty || !keys.contains(entry.key.array)
+        }) {
+            if isOther { return true }
+        }
+        return false
     }
 
     /// The records that a wipe does not reach. It takes only what its maker had seen: a record
