@@ -26,16 +26,20 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) in
             if asker != .nobody { try acknowledge(request.since, of: asker, dataset) }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
+            // The asker's position is past what was left out of what we pushed to it: nothing is
+            // taken for told, and nothing is claimed.
+            let hasLeftOut = try FailedBook(dataset, .outgoing).holdsBack(from: asker)
             var pass = ScopedPass(
-                request.scope, request.former,
+                request.scope, hasLeftOut ? nil : request.former,
                 recordsMax: try dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax))
             let run = try dataset.withChanges(
                 since: request.since, in: request.scope.keyRange,
                 skipsMax: SyncLimits.scopedChangesMax, scanMax: SyncLimits.scopedChangesMax
             ) { (change) throws(StoreError) in try pass.take(change) }
-            let page = try dataset.told(
+            var page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
+            if hasLeftOut { page.knowledge.vector = VersionVector() }
             if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
             return ScopedPullAnswer(page: page, outside: pass.outside)
         }

@@ -280,7 +280,9 @@ extension SyncSession {
         }
         guard let now, now.part.generation == part.record.generation else { throw .scopeChanged }
         let ours = page.knowledge.vector
-        return (page, now.part.mayClaim(ours, to: peer, theirs) ? ours : VersionVector())
+        // What was left out while the dataset was whole lies before our position.
+        let mayClaim = try heldBack().isEmpty && now.part.mayClaim(ours, to: peer, theirs)
+        return (page, mayClaim ? ours : VersionVector())
     }
 
     private func isNews(

@@ -113,7 +113,8 @@ extension SyncSession {
             if let waiting = try firstWaiting(of: keys) { throw waiting }
             if try leaveOutRefused(keys) { return .again }
             // At first they are taken for what the peer wrote meanwhile, which a pull brings.
-            guard result.attempts > 1, try await takeLeftOut(keys) else { return .conflicts }
+            guard result.attempts > 1 || options.attemptsMax == 1, try await takeLeftOut(keys)
+            else { return .conflicts }
             return .again
         case .gap(let syncCount):
             return .gap(syncCount)

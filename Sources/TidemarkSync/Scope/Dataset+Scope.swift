@@ -151,7 +151,9 @@ struct UnsentWrites {
         ownIDs = dataset.store.ownIDs
         let handed = try dataset.handedOver()
         acknowledged = handed.vector
-        handedThrough = handed.through
+        // The position goes past what was left out of a push.
+        handedThrough =
+            try FailedBook(dataset, .outgoing).isEmpty ? handed.through : .zero
     }
 
     func contains(_ record: Record) -> Bool { contains(record.version, at: record.syncCount) }
