@@ -12,7 +12,7 @@ extension Chain {
             try verify(
                 session, version: 0, records: recorder.operations, order: .ascending)
         }
-        try engine.close()
+        try leave(engine)
     }
 
     func runBatches(_ workload: String, inOrder: Bool) throws {
@@ -21,7 +21,7 @@ extension Chain {
         try engine.withSession { session in
             try runBatches(workload, of: size, inOrder: inOrder, engine, session)
         }
-        try engine.close()
+        try leave(engine)
     }
 
     private func runBatches(
@@ -62,7 +62,7 @@ extension Chain {
                 })
             report(Recorder.sample("groupcommit", of: recorders))
         }
-        try engine.close()
+        try leave(engine)
     }
 
     // MARK: - Opening
@@ -87,7 +87,7 @@ extension Chain {
 
     private static var versionBeforeKill: Int { 99 }
 
-    private var recordsBeforeKill: Int { count / 50 }
+    private var recordsBeforeKill: Int { min(count / 50, 20_000) }
 
     func runReopenKilled() throws {
         try measureOpening("open-killed", repetitions: 1)
@@ -100,7 +100,7 @@ extension Chain {
         if wants("deleterandom") {
             try engine.withSession { try deleteAll($0) }
         }
-        try engine.close()
+        try leave(engine)
     }
 
     private func deleteAll(_ session: S) throws {
@@ -169,7 +169,7 @@ extension Chain {
         try engine.withSession { session in
             try measureDatasets(engine, session, openedAt: start, sampler)
         }
-        try engine.close()
+        try leave(engine)
     }
 
     private func measureDatasets(
@@ -212,7 +212,7 @@ extension Chain {
     func runLarge() throws {
         let engine = try open()
         try engine.withSession { try runLarge(engine, $0) }
-        try engine.close()
+        try leave(engine)
     }
 
     private func runLarge(_ engine: Kind.Opened, _ session: S) throws {

@@ -35,6 +35,8 @@ protocol Session: AnyObject {
     /// One atomic batch of records with keys of 16 bytes that lie one behind the other.
     func writeBatch(
         keys: UnsafeRawBufferPointer, values: [UnsafeRawBufferPointer], ascending: Bool) throws
+    /// Removes the records of such keys as one atomic batch.
+    func removeBatch(keys: UnsafeRawBufferPointer) throws
     /// Reads a value where it lies: the number of its bytes, or nil if it is missing. The first
     /// eight are added to `checksum`.
     func get(_ key: UnsafeRawBufferPointer, checksum: inout UInt64) throws -> Int?

@@ -106,6 +106,16 @@ final class TidemarkSession: Session {
         try store.write(batch)
     }
 
+    func removeBatch(keys: UnsafeRawBufferPointer) throws {
+        batch.removeAll(keepingCapacity: true)
+        for place in stride(from: 0, to: keys.count, by: Keys.bytes) {
+            let key = UnsafeRawBufferPointer(
+                start: keys.baseAddress! + place, count: Keys.bytes)
+            batch.delete(key.bytes, in: dataset)
+        }
+        try store.write(batch)
+    }
+
     func get(_ key: UnsafeRawBufferPointer, checksum: inout UInt64) throws -> Int? {
         try get(key, in: dataset, checksum: &checksum)
     }
