@@ -6,7 +6,7 @@ import Foundation
 extension Chain {
     func runFirstKey() throws {
         let live = count / 2..<count
-        let fresh = try inStore("fresh") { engine, session in
+        let fresh = try inStore("fresh") { engine, session -> Recorder in
             try putRest(session, Array(live))
             try engine.settle()
             return try seekFirst(session, live)

@@ -50,6 +50,8 @@ protocol Session: AnyObject {
     ) throws -> ScanFigures
     /// Writes a new dataset with so many records as one atomic batch.
     func fillDataset(_ dataset: Int, records: Int, values: Values) throws
+    /// Writes new datasets as quickly as it can be done, in as large batches as there are.
+    func fillDatasets(_ datasets: Range<Int>, records: Int, values: Values) throws
     func get(dataset: Int, record: Int, checksum: inout UInt64) throws -> Int?
     /// Gives back what it holds. Called once, before the engine is compacted or closed.
     func close()

@@ -183,6 +183,12 @@ final class TidemarkSession: Session {
         }
     }
 
+    func fillDatasets(_ datasets: Range<Int>, records: Int, values: Values) throws {
+        for dataset in datasets {
+            try fillDataset(dataset, records: records, values: values)
+        }
+    }
+
     func get(dataset: Int, record: Int, checksum: inout UInt64) throws -> Int? {
         let opened = try openDataset(dataset)
         return try withUnsafeTemporaryAllocation(byteCount: Keys.bytes, alignment: 16) { key in

@@ -23,6 +23,8 @@ struct Scale: Codable, Sendable {
     /// How often a store is opened.
     var repetitions = 3
     var datasets = 100_000
+    /// Seconds after which filling datasets one by one ends.
+    var datasetsSeconds = 4.0
     var recordsPerDataset = 20
     /// Bytes of large values that are put and read.
     var largeBytes = 192 << 20
