@@ -51,8 +51,9 @@ final class FilePeers {
     ///   longer than in place.
     func delta(_ count: Int, inBothWays: Bool) -> [Contender] {
         guard rsync != nil else { return [] }
-        let inPlace = [("inplace", ["--inplace"])]
-        return (inBothWays ? [("delta", [])] + inPlace : inPlace).map { kind, flags in
+        var kinds = [("inplace", ["--inplace"])]
+        if inBothWays { kinds.insert(("delta", []), at: 0) }
+        return kinds.map { kind, flags in
             contender("sync-delta-\(count)", "rsync", kind, .kill) {
                 let target = try self.unchangedTarget(kind)
                 try self.changeSource(count)
