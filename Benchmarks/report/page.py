@@ -85,9 +85,9 @@ _RATIO_NOTE = (
     "(seconds, bytes, space) are inverted, so that this holds for them too. Rows survive "
     "<code>kill -9</code>; those marked (power) survive the loss of power.")
 _TABLE_NOTE = (
-    "Medians over the rounds; the spread is (largest − smallest) / median. Bold: the best of the "
-    "line. k, M: thousand and million per second. † The time ran out before all operations were "
-    "done. – Not measured.")
+    "Medians over the rounds; the spread is (largest − smallest) / median, and a figure of one "
+    "round says so. Bold: the best of the line. k, M: thousand and million per second. † The time "
+    "ran out before all operations were done. – Not measured.")
 
 
 def _size_section(rows: Rows, size: int | None, directory: Path | None) -> tuple[str, str, str]:

@@ -234,6 +234,9 @@ def plot_space(rows: Rows, directory: Path | None) -> list[Plot]:
         "disk-ratio": ("Space on disk", "bytes on disk / logical bytes; less is better"),
         "write-amplification": (
             "Write amplification", "bytes written / logical bytes; less is better"),
+        "sustained-amplification": (
+            "Write amplification, all overwritten several times",
+            "bytes written / logical bytes; less is better"),
         "datasets-disk": ("Many datasets: space on disk", "less is better"),
     }
     return [

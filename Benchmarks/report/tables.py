@@ -30,8 +30,10 @@ def prose(text: str) -> str:
 
 
 def _spread_text(row: Row) -> str:
-    spread = row.extra.get("spread")
+    spread, rounds = row.extra.get("spread"), row.extra.get("rounds")
     text = f"spread {100 * spread:.0f}%" if is_number(spread) else ""
+    if isinstance(rounds, list) and len(rounds) == 1:
+        text = "1 round"
     if row.extra.get("capped"):
         text = f"{text} †".strip()
     return f"<small>{text}</small>" if text else ""

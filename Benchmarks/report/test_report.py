@@ -37,7 +37,8 @@ FIXTURE = [
         "spread": 0.05, "timeline": TIMELINE,
         "limit": {"name": "append-mapping", "size": 124, "ratio": 0.4}}),
     item("rocksdb", "lz4", "fillrandom", ops_per_s=500.0, extra={"timeline": TIMELINE[:1]}),
-    item("rocksdb", "none", "fillrandom", ops_per_s=1000.0, extra={"capped": True}),
+    item("rocksdb", "none", "fillrandom", ops_per_s=1000.0, extra={
+        "capped": True, "rounds": [1000.0]}),
     item("tidemark", "lz4", "readrandom", ops_per_s=100.0, p50_us=0.2, extra={"latency": LATENCY}),
     item("lmdb", "default", "readrandom", ops_per_s=400.0, extra={"latency": LATENCY}),
     cost("tidemark", "lz4", "open-clean", 0.5, "s"),
@@ -83,7 +84,9 @@ class ReportTests(unittest.TestCase):
             "memory-anonymous-100b", "limits-100b", "limits-anysize", "sync-bootstrap-anysize",
         ):
             self.assertLessEqual({f"{name}.svg", f"{name}.png"}, plots)
-        for text in ("7.8.3", "a=&lt;b&gt;", "A &amp; B", "spread 5%", "†", "color-scheme: dark"):
+        for text in (
+            "7.8.3", "a=&lt;b&gt;", "A &amp; B", "spread 5%", "1 round †", "color-scheme: dark",
+        ):
             self.assertIn(text, page)
         # The best peer is RocksDB without compression, half as fast.
         self.assertIn("lz4 2.00×", page)

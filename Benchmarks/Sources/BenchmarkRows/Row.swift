@@ -32,7 +32,7 @@ public struct Row: Encodable, Sendable {
     public struct Extra: Encodable, Sendable {
         /// The rates, or values, of all rounds.
         public var rounds: [Double]?
-        /// (Greatest - least) / median.
+        /// (Greatest - least) / median; nil of one round.
         public var spread: Double?
         public var operations: Int?
         public var seconds: Double?
@@ -121,7 +121,7 @@ extension Row {
     public mutating func setRounds(_ figures: [Double], unit: String? = nil) {
         let median = Self.median(figures)
         extra.rounds = figures
-        if let least = figures.min(), let greatest = figures.max(), median > 0 {
+        if let least = figures.min(), let greatest = figures.max(), figures.count > 1, median > 0 {
             extra.spread = (greatest - least) / median
         }
         if let unit {

@@ -96,6 +96,9 @@ class door {
         peer_session *handle, const peer_record *records, size_t count, bool ascending) {
         return session_of(handle)->write_batch(records, count, ascending);
     }
+    static bool remove_batch(peer_session *handle, const peer_record *records, size_t count) {
+        return session_of(handle)->remove_batch(records, count);
+    }
     static peer_result get(
         peer_session *handle, const void *key, size_t key_bytes, size_t *value_bytes,
         uint64_t *checksum) {
@@ -135,8 +138,8 @@ class door {
         const char *engine, const char *first_config, const char *second_config) {
         return peer_api{
             engine, {first_config, second_config}, Store::version, describe, last_error,
-            open,   close,  open_session, close_session, put,  remove, write_batch, get,
-            read,   scan,   settle,       compact,
+            open,   close,  open_session, close_session, put,  remove, write_batch, remove_batch,
+            get,    read,   scan,         settle,        compact,
         };
     }
 };

@@ -165,6 +165,12 @@ class store::session {
         return check(database_->Write(writing_, &batch_));
     }
 
+    bool remove_batch(const peer_record *records, size_t count) {
+        batch_.Clear();
+        for (size_t index = 0; index < count; index += 1) batch_.Delete(key_of(records[index]));
+        return check(database_->Write(writing_, &batch_));
+    }
+
     /// The library can only copy a value out; the string is kept, so that it allocates nothing.
     template <class Body>
     peer_result visit(const void *key, size_t key_bytes, Body body) {

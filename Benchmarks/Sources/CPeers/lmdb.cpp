@@ -186,6 +186,19 @@ class store::session {
         return check(mdb_txn_commit(transaction));
     }
 
+    bool remove_batch(const peer_record *records, size_t count) {
+        MDB_txn *transaction = nullptr;
+        if (!check(mdb_txn_begin(environment_, nullptr, 0, &transaction))) return false;
+        for (size_t index = 0; index < count; index += 1) {
+            MDB_val key = value_of(records[index].key, records[index].key_bytes);
+            const int code = mdb_del(transaction, records_, &key, nullptr);
+            if (code == MDB_SUCCESS || code == MDB_NOTFOUND) continue;
+            mdb_txn_abort(transaction);
+            return check(code);
+        }
+        return check(mdb_txn_commit(transaction));
+    }
+
     /// Renewed for each read, so that it sees what was committed last, and reset after it, so that
     /// no idle session keeps old pages from being used again; both together cost less of a get than
     /// could be told from noise.

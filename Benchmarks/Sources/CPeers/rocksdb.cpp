@@ -165,6 +165,14 @@ class store::session {
         return check(database_->Write(writing_, &batch_));
     }
 
+    bool remove_batch(const peer_record *records, size_t count) {
+        batch_.Clear();
+        for (size_t index = 0; index < count; index += 1) {
+            if (!check(batch_.Delete(family_, key_of(records[index])))) return false;
+        }
+        return check(database_->Write(writing_, &batch_));
+    }
+
     template <class Body>
     peer_result visit(const void *key, size_t key_bytes, Body body) {
         rocksdb::PinnableSlice value;

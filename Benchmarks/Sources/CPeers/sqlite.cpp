@@ -216,6 +216,21 @@ class store::session {
         return commit_.run();
     }
 
+    bool remove_batch(const peer_record *records, size_t count) {
+        if (count == 0 || (!is_prepared_ && !owner_.has_table_)) return true;
+        if (!is_prepared_ && !prepare()) return false;
+        const std::lock_guard<std::mutex> guard(owner_.writer_);
+        if (!begin_.run()) return false;
+        for (size_t index = 0; index < count; index += 1) {
+            remove_.bind(1, records[index].key, records[index].key_bytes);
+            if (remove_.run()) continue;
+            const std::string reason = peers::last_error();
+            rollback_.run();
+            return failed(reason);
+        }
+        return commit_.run();
+    }
+
     template <class Body>
     peer_result visit(const void *key, size_t key_bytes, Body body) {
         if (!is_prepared_ && !owner_.has_table_) return PEER_MISSING;

@@ -14,26 +14,26 @@ struct Runner {
     func run() throws -> [Row] {
         var results = Results()
         var limits = Limits()
+        var kept = KeptStores(in: directory)
         let values = Values(bytes: valueBytes.first ?? 100)
-        let start = ContinuousClock.now
-        let total = rounds * engines.count * valueBytes.count
-        var done = 0
+        var progress = Progress(rounds: rounds, turns: engines.count * valueBytes.count)
         for round in 0..<rounds {
             say("round \(round + 1) of \(rounds): physical limits")
             try limits.measure(in: directory, seconds: scale.limitSeconds, values: values)
-            for (sizeIndex, size) in valueBytes.enumerated() {
+            for sizeIndex in valueBytes.indices {
                 for place in engines.indices {
-                    let engine = engines[(place + round) % engines.count]
-                    let seconds = Int((ContinuousClock.now - start) / .seconds(1))
+                    let engineIndex = (place + round) % engines.count
+                    let turn = Turn(
+                        engine: engines[engineIndex], round: round,
+                        valueBytes: valueBytes[sizeIndex], isFirstSize: sizeIndex == 0)
                     say(
-                        "round \(round + 1) of \(rounds), \(size) B, \(engine.name)"
-                            + " (\(done * 100 / total)%, \(seconds) s)")
+                        "round \(round + 1) of \(rounds), \(turn.valueBytes) B,"
+                            + " \(turn.engine.name) (\(progress.text))")
+                    progress.begin()
                     for chain in ChainStep.chains {
-                        try run(
-                            chain, on: engine, valueBytes: size, isFirstSize: sizeIndex == 0,
-                            into: &results)
+                        try run(chain, in: turn, &kept, into: &results)
                     }
-                    done += 1
+                    progress.end(sizeIndex * engines.count + engineIndex)
                 }
             }
         }
@@ -42,32 +42,85 @@ struct Runner {
             + settingsRows() + limitRows + results.rows(limits: limitRows)
     }
 
+    /// One engine in one round, with values of one size.
+    private struct Turn {
+        let engine: AnyEngine
+        let round: Int
+        let valueBytes: Int
+        let isFirstSize: Bool
+
+        var storeName: String {
+            "\(engine.name.engine)-\(engine.name.config)-\(valueBytes)"
+        }
+    }
+
     private func run(
-        _ chain: [ChainStep], on engine: AnyEngine, valueBytes size: Int, isFirstSize: Bool,
+        _ chain: [ChainStep], in turn: Turn, _ kept: inout KeptStores,
         into results: inout Results
     ) throws {
         let wanted = Set(chain.flatMap(\.workloads)).intersection(workloads)
-        guard !wanted.isEmpty else { return }
+        guard !wanted.isEmpty, turn.round < chain[0].roundsMax, chain[0].suits(turn.engine.name)
+        else { return }
         if chain[0].isOncePerEngine {
-            guard isFirstSize, isFirstMake(engine) else { return }
+            guard turn.isFirstSize, isFirstMake(turn.engine) else { return }
         }
         let place = "\(directory)/store"
-        try FileManager.default.createDirectory(
-            atPath: place, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: place) }
         // A step without a workload of its own runs only for what comes after it.
         let last = chain.lastIndex { !wanted.isDisjoint(with: $0.workloads) } ?? 0
-        for step in chain[...last] {
-            let request = ChainRequest(
-                engine: engine.name, step: step, directory: place,
-                valueBytes: step.valueBytes ?? size, scale: scale, workloads: wanted)
-            let start = ContinuousClock.now
-            for sample in try ChildProcess.run(request) {
-                results.add(sample, of: engine.name)
+        for (index, step) in chain[...last].enumerated() {
+            if index == 0 {
+                try FileManager.default.createDirectory(
+                    atPath: place, withIntermediateDirectories: true)
             }
-            let seconds = (ContinuousClock.now - start) / .seconds(1)
-            say("    " + step.rawValue + String(format: "  %.1f s", seconds))
+            var request = ChainRequest(
+                engine: turn.engine.name, step: step, directory: place,
+                valueBytes: step.valueBytes ?? turn.valueBytes, scale: scale, workloads: wanted,
+                fillsStore: true, endsChain: index == last)
+            guard step == .random else {
+                try run(request, into: &results)
+                continue
+            }
+            let others = step.workloads.filter { $0 != ChainStep.fillWorkload }
+            let isNeeded = index < last || !wanted.isDisjoint(with: others)
+            request.fillsStore = isNeeded && !kept.has(turn.storeName)
+            request.endsChain = index == last || !request.fillsStore
+            if request.fillsStore || wanted.contains(ChainStep.fillWorkload) {
+                try run(request, into: &results)
+            }
+            guard index < last else { continue }
+            if request.fillsStore {
+                try keep(place, turn, in: &kept)
+            } else {
+                try FileManager.default.removeItem(atPath: place)
+                try kept.restore(turn.storeName, to: place)
+            }
         }
+    }
+
+    private func run(_ request: ChainRequest, into results: inout Results) throws {
+        let start = ContinuousClock.now
+        for sample in try ChildProcess.run(request) {
+            results.add(sample, of: request.engine)
+        }
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        say("    " + request.step.rawValue + String(format: "  %.1f s", seconds))
+    }
+
+    /// Keeps a copy of a full store for the rounds to come. Values of the first size are so quick
+    /// to fill in that each round does it anew.
+    private func keep(_ place: String, _ turn: Turn, in kept: inout KeptStores) throws {
+        guard !turn.isFirstSize, turn.round + 1 < rounds else { return }
+        // Overwriting may leave a store several times as large as its records.
+        let logicalBytes = scale.records * (Keys.bytes + turn.valueBytes)
+        let start = ContinuousClock.now
+        let isKept = try kept.keep(
+            place, as: turn.storeName, roomBytes: 8 * logicalBytes + 2 << 30)
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        say(
+            isKept
+                ? String(format: "    kept for later rounds  %.1f s", seconds)
+                : "    no room to keep the store: each round fills it anew")
     }
 
     private func isFirstMake(_ engine: AnyEngine) -> Bool {

@@ -8,13 +8,18 @@ struct Contender {
     /// Makes what all rounds need, unless it is there.
     let prepare: () async throws -> Void
     let round: (Int) async throws -> Measurement
+    /// Looks after the last round at what all of them have left, where each by itself would take
+    /// much longer than its work.
+    let check: () async throws -> Void
 
     init(
         _ name: RowName, prepare: @escaping () async throws -> Void = {},
+        check: @escaping () async throws -> Void = {},
         round: @escaping (Int) async throws -> Measurement
     ) {
         self.name = name
         self.prepare = prepare
+        self.check = check
         self.round = round
     }
 }
@@ -55,21 +60,32 @@ struct Runner {
     let roundCount: Int
     /// A row gets no further round after this long, checks included.
     let rowSeconds: Double
+    /// At most, for whoever waits.
+    let workloadCount: Int
     let isWanted: (RowName) -> Bool
     private(set) var outcomes: [Outcome] = []
+    private var workloadsDone = 0
+    private let start = ContinuousClock.now
 
     init(
-        workingSet: WorkingSet, roundCount: Int, rowSeconds: Double,
+        workingSet: WorkingSet, roundCount: Int, rowSeconds: Double, workloadCount: Int,
         isWanted: @escaping (RowName) -> Bool
     ) {
         self.workingSet = workingSet
         self.roundCount = roundCount
         self.rowSeconds = rowSeconds
+        self.workloadCount = workloadCount
         self.isWanted = isWanted
     }
 
     mutating func run(_ all: [Contender]) async throws {
         let contenders = all.filter { isWanted($0.name) }
+        guard let first = contenders.first else { return }
+        workloadsDone += 1
+        let minutes = String(format: "%.1f", (ContinuousClock.now - start).seconds / 60)
+        note(
+            "\(workingSet.valueBytes) B, \(first.name.workload):"
+                + " workload \(workloadsDone) of \(workloadCount), after \(minutes) min")
         var rounds = [[Measurement]](repeating: [], count: contenders.count)
         var spent = [Double](repeating: 0, count: contenders.count)
         for contender in contenders {
@@ -85,6 +101,9 @@ struct Runner {
                 rounds[place].append(measurement)
                 note(progress(contenders[place].name, round, measurement, spent[place]))
             }
+        }
+        for contender in contenders {
+            try await contender.check()
         }
         for (contender, rounds) in zip(contenders, rounds) {
             outcomes.append(

@@ -47,9 +47,13 @@ final class FilePeers {
         return contenders
     }
 
-    func delta(_ count: Int) -> [Contender] {
+    /// - Parameter inBothWays: also as rsync does by default, which writes the file anew and takes
+    ///   longer than in place.
+    func delta(_ count: Int, inBothWays: Bool) -> [Contender] {
         guard rsync != nil else { return [] }
-        return [("delta", []), ("inplace", ["--inplace"])].map { kind, flags in
+        var kinds = [("inplace", ["--inplace"])]
+        if inBothWays { kinds.insert(("delta", []), at: 0) }
+        return kinds.map { kind, flags in
             contender("sync-delta-\(count)", "rsync", kind, .kill) {
                 let target = try self.unchangedTarget(kind)
                 try self.changeSource(count)

@@ -4,16 +4,28 @@ import Tidemark
 /// All workloads with records of one size.
 final class Suite {
     private static let changeCounts = [1, 100, 1_000, 10_000, 100_000]
+    /// Of values of a second size. A few changes take as long as round trips do, whatever they
+    /// hold: these two say what a change costs by its bytes, and how it is with many.
+    private static let laterChangeCounts = [1_000, 100_000]
     private static let idleExchanges = 20
     private static let differences = 1_000
 
-    /// In the order in which they run.
+    /// In the order in which they run, with values of the first size.
     static let workloads =
-        ["sync-bootstrap"] + changeCounts.flatMap { ["sync-delta-\($0)", "sync-push-\($0)"] }
+        exchanges(changeCounts)
         + ["sync-idle"] + ManyDatasets.datasetCounts.map(ManyDatasets.workload)
         + ["sync-reconcile", "sync-merge", "sync-merge-half-newer"]
 
+    /// With values of further sizes. No value is moved by an idle exchange, and a thousand by a
+    /// search for as many differences; and nobody stands beside a merge, which takes a minute.
+    static let laterWorkloads = exchanges(laterChangeCounts)
+
+    private static func exchanges(_ counts: [Int]) -> [String] {
+        ["sync-bootstrap"] + counts.flatMap { ["sync-delta-\($0)", "sync-push-\($0)"] }
+    }
+
     private let workingSet: WorkingSet
+    private let isFirstSize: Bool
     private let directory: String
     private let pristine: PristineStores
     private let sessions: [TidemarkSession]
@@ -22,8 +34,13 @@ final class Suite {
     private let redis: RedisPeer?
 
     /// - Parameter ways: how Tidemark's two sides are joined, each with rows of its own.
-    init(_ workingSet: WorkingSet, _ ways: [TidemarkSession.Way], in directory: String) {
+    /// - Parameter isFirstSize: whether values of this size get all workloads.
+    init(
+        _ workingSet: WorkingSet, _ ways: [TidemarkSession.Way], isFirstSize: Bool,
+        in directory: String
+    ) {
         self.workingSet = workingSet
+        self.isFirstSize = isFirstSize
         self.directory = directory
         pristine = PristineStores(in: directory)
         sessions = ways.map { [pristine] way in
@@ -40,10 +57,12 @@ final class Suite {
         try makeDirectory(directory)
         try await pristine.make(workingSet)
         try await runner.run(bootstraps())
-        for count in Self.changeCounts where count <= workingSet.recordCount / 2 {
+        let counts = isFirstSize ? Self.changeCounts : Self.laterChangeCounts
+        for count in counts where count <= workingSet.recordCount / 2 {
             try await runner.run(deltas(count))
             try await runner.run(pushes(count))
         }
+        guard isFirstSize else { return }
         try await runner.run(idles())
         for count in ManyDatasets.datasetCounts {
             try await runner.run(idles(datasetCount: count))
@@ -78,7 +97,8 @@ final class Suite {
         let ours = changes("sync-delta-\(count)") { session, durability in
             try await session.pullChanges(count, durability)
         }
-        return ours + files.delta(count) + (redis.map { [$0.delta(count)] } ?? [])
+        return ours + files.delta(count, inBothWays: isFirstSize)
+            + (redis.map { [$0.delta(count)] } ?? [])
     }
 
     private func pushes(_ count: Int) -> [Contender] {
@@ -91,8 +111,10 @@ final class Suite {
         _ workload: String,
         round: @escaping (TidemarkSession, Durability) async throws -> Measurement
     ) -> [Contender] {
-        sessions.flatMap { session in
-            [Durability.process, .disk].map { durability in
+        // At a second size the row that survives the loss of power would tell nothing new.
+        let durabilities: [Durability] = isFirstSize ? [.process, .disk] : [.process]
+        return sessions.flatMap { session in
+            durabilities.map { durability in
                 shared(session, session.name(workload, durability)) {
                     try await round(session, durability)
                 }
@@ -140,6 +162,6 @@ final class Suite {
     ) -> Contender {
         Contender(
             name, prepare: { try await session.prepareReplica() },
-            round: { _ in try await round() })
+            check: { try session.checkSides() }, round: { _ in try await round() })
     }
 }

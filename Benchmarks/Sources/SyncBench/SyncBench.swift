@@ -94,12 +94,16 @@ struct RunCommand: AsyncParsableCommand {
         let settings = try Settings.all(ways: ways)
         let limits = try LoopbackLimits(in: scratch)
         var outcomes: [Outcome] = []
-        for bytes in try sizes() {
+        for (index, bytes) in try sizes().enumerated() {
             let workingSet = WorkingSet(
                 recordCount: quick ? Self.quickRecords : recordCount, valueBytes: bytes)
-            let suite = Suite(workingSet, ways, in: "\(scratch)/\(bytes)")
+            let suite = Suite(
+                workingSet, ways, isFirstSize: index == 0, in: "\(scratch)/\(bytes)")
+            let workloads = index == 0 ? Suite.workloads : Suite.laterWorkloads
+            guard !wanted.isDisjoint(with: workloads) else { continue }
             var runner = Runner(
-                workingSet: workingSet, roundCount: quick ? 1 : rounds, rowSeconds: rowSeconds
+                workingSet: workingSet, roundCount: quick ? 1 : rounds, rowSeconds: rowSeconds,
+                workloadCount: wanted.intersection(workloads).count
             ) { wanted.contains($0.workload) }
             do {
                 try await suite.run(&runner)

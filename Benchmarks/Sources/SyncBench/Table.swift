@@ -4,9 +4,10 @@ import Foundation
 /// The rows for people. The last column but one is what others are measured by: how many times as
 /// fast as the row Tidemark over HTTP is, with the same durability if there is such a row.
 struct Table {
-    private static let widths = [24, 16, 6, 11, 9, 9, 7, 8, 6]
+    private static let widths = [24, 16, 6, 11, 9, 9, 6, 7, 8, 6]
     private static let columns = [
-        "workload", "engine", "lasts", "records/s", "seconds", "wire", "spread", "ours/it", "limit",
+        "workload", "engine", "lasts", "records/s", "seconds", "wire", "rounds", "spread",
+        "ours/it", "limit",
     ]
 
     let text: String
@@ -49,7 +50,8 @@ struct Table {
             median.operations == nil ? "" : grouped(Int(median.rate)),
             String(format: "%.5f", median.seconds),
             (median.wireBytes ?? median.messageBytes).map(bytes) ?? "",
-            String(format: "%.0f%%", (row.row.extra.spread ?? 0) * 100),
+            "\(row.rounds.count)",
+            row.row.extra.spread.map { String(format: "%.0f%%", $0 * 100) } ?? "-",
             ours.map { ratio($0.median.rate / median.rate) } ?? "",
             share.map { String(format: "%.0f%%", $0.ratio * 100) } ?? "",
         ]

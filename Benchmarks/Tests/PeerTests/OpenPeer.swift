@@ -117,6 +117,13 @@ final class OpenPeer {
         try require(written, "write_batch")
     }
 
+    func removeAll(_ keys: [Bytes]) throws {
+        let removed = withRecords(keys.map { (key: $0, value: Bytes()) }) {
+            api.remove_batch(session, $0, keys.count)
+        }
+        try require(removed, "remove_batch")
+    }
+
     func get(_ key: Bytes) throws -> (valueBytes: Int, checksum: UInt64)? {
         var valueBytes = 0
         var checksum: UInt64 = 0

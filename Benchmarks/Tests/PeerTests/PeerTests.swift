@@ -112,7 +112,7 @@ struct PeerTests {
     private func writeSomething(
         _ peer: OpenPeer, _ model: inout PeerModel, _ generator: inout SeededGenerator
     ) throws {
-        switch Int.random(in: 0..<4, using: &generator) {
+        switch Int.random(in: 0..<5, using: &generator) {
         case 0:
             let key = generator.key()
             try peer.remove(key)
@@ -125,6 +125,15 @@ struct PeerTests {
             try peer.write(records)
             for (key, value) in records {
                 model.records[key] = value
+            }
+        case 2:
+            // None at all, ones that are missing, and ones that come twice are among them.
+            let keys = (0..<Int.random(in: 0...10, using: &generator)).map { _ in
+                generator.key()
+            }
+            try peer.removeAll(keys)
+            for key in keys {
+                model.records[key] = nil
             }
         default:
             let (key, value) = (generator.key(), generator.value())

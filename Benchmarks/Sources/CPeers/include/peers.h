@@ -87,6 +87,9 @@ typedef struct peer_api {
     bool (*remove)(peer_session *, const void *key, size_t key_bytes);
     /// One atomic batch; with `ascending`, the keys ascend and are all greater than any other.
     bool (*write_batch)(peer_session *, const peer_record *, size_t count, bool ascending);
+    /// Removes the records of these keys as one atomic batch; missing ones and values are passed
+    /// over.
+    bool (*remove_batch)(peer_session *, const peer_record *, size_t count);
 
     /// Reads the latest committed value where it lies or as cheaply as the engine allows; gives
     /// its length and the first 8 bytes as in `peer_scan.checksum`.

@@ -1,15 +1,30 @@
 // An engine without datasets has them the way its users do: the dataset's number leads the key.
 extension Session {
     func fillDataset(_ dataset: Int, records: Int, values: Values) throws {
+        try fillAtOnce(dataset..<(dataset + 1), records: records, values: values)
+    }
+
+    /// Fifty datasets are a batch.
+    func fillDatasets(_ datasets: Range<Int>, records: Int, values: Values) throws {
+        for start in stride(from: datasets.lowerBound, to: datasets.upperBound, by: 50) {
+            try fillAtOnce(
+                start..<min(start + 50, datasets.upperBound), records: records, values: values)
+        }
+    }
+
+    private func fillAtOnce(_ datasets: Range<Int>, records: Int, values: Values) throws {
+        let count = datasets.count * records
         try withUnsafeTemporaryAllocation(
-            byteCount: records * Keys.bytes, alignment: 16
+            byteCount: count * Keys.bytes, alignment: 16
         ) { keys in
             var batch: [UnsafeRawBufferPointer] = []
-            batch.reserveCapacity(records)
-            for record in 0..<records {
-                let number = datasetKey(dataset, record)
-                Keys.write(number, to: keys.baseAddress! + record * Keys.bytes)
-                batch.append(values[number])
+            batch.reserveCapacity(count)
+            for dataset in datasets {
+                for record in 0..<records {
+                    let number = datasetKey(dataset, record)
+                    Keys.write(number, to: keys.baseAddress! + batch.count * Keys.bytes)
+                    batch.append(values[number])
+                }
             }
             try writeBatch(
                 keys: UnsafeRawBufferPointer(keys), values: batch, ascending: false)

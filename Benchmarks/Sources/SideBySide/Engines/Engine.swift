@@ -35,6 +35,8 @@ protocol Session: AnyObject {
     /// One atomic batch of records with keys of 16 bytes that lie one behind the other.
     func writeBatch(
         keys: UnsafeRawBufferPointer, values: [UnsafeRawBufferPointer], ascending: Bool) throws
+    /// Removes the records of such keys as one atomic batch.
+    func removeBatch(keys: UnsafeRawBufferPointer) throws
     /// Reads a value where it lies: the number of its bytes, or nil if it is missing. The first
     /// eight are added to `checksum`.
     func get(_ key: UnsafeRawBufferPointer, checksum: inout UInt64) throws -> Int?
@@ -48,6 +50,8 @@ protocol Session: AnyObject {
     ) throws -> ScanFigures
     /// Writes a new dataset with so many records as one atomic batch.
     func fillDataset(_ dataset: Int, records: Int, values: Values) throws
+    /// Writes new datasets as quickly as it can be done, in as large batches as there are.
+    func fillDatasets(_ datasets: Range<Int>, records: Int, values: Values) throws
     func get(dataset: Int, record: Int, checksum: inout UInt64) throws -> Int?
     /// Gives back what it holds. Called once, before the engine is compacted or closed.
     func close()

@@ -139,6 +139,17 @@ final class PeerSession: Session {
         }
     }
 
+    func removeBatch(keys: UnsafeRawBufferPointer) throws {
+        batch.removeAll(keepingCapacity: true)
+        for place in stride(from: 0, to: keys.count, by: Keys.bytes) {
+            batch.append(
+                peer_record(
+                    key: keys.baseAddress! + place, key_bytes: Keys.bytes, value: nil,
+                    value_bytes: 0))
+        }
+        guard api.pointee.remove_batch(handle, &batch, batch.count) else { throw api.failure }
+    }
+
     func get(_ key: UnsafeRawBufferPointer, checksum: inout UInt64) throws -> Int? {
         var bytes = 0
         var first: UInt64 = 0

@@ -106,6 +106,16 @@ final class TidemarkSession: Session {
         try store.write(batch)
     }
 
+    func removeBatch(keys: UnsafeRawBufferPointer) throws {
+        batch.removeAll(keepingCapacity: true)
+        for place in stride(from: 0, to: keys.count, by: Keys.bytes) {
+            let key = UnsafeRawBufferPointer(
+                start: keys.baseAddress! + place, count: Keys.bytes)
+            batch.delete(key.bytes, in: dataset)
+        }
+        try store.write(batch)
+    }
+
     func get(_ key: UnsafeRawBufferPointer, checksum: inout UInt64) throws -> Int? {
         try get(key, in: dataset, checksum: &checksum)
     }
@@ -170,6 +180,12 @@ final class TidemarkSession: Session {
                 batch.append(values[datasetKey(dataset, record)])
             }
             try writeBatch(keys: UnsafeRawBufferPointer(keys), values: batch, in: opened)
+        }
+    }
+
+    func fillDatasets(_ datasets: Range<Int>, records: Int, values: Values) throws {
+        for dataset in datasets {
+            try fillDataset(dataset, records: records, values: values)
         }
     }
 

@@ -54,6 +54,8 @@ struct Recorder {
 
     var seconds: Double { Double(last - start) / rate }
 
+    var secondsEach: Double { seconds / Double(operations) }
+
     /// - Parameter wanted: operations that would have been done without the cap.
     func sample(_ workload: String, wanted: Int?, hasTimeline: Bool) -> Sample {
         Sample(

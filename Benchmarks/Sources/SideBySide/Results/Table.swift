@@ -74,7 +74,7 @@ struct Table {
                     row.config, figure,
                     row.extra.spread.map { String(Int(($0 * 50).rounded())) } ?? "-",
                 ] + ratios + [share]
-            lines.append(Self.columns(cells, first: isOurs ? 23 : 30))
+            lines.append(Self.columns(cells, first: isOurs ? 24 : 32))
         }
         if hasCapped(valueBytes) {
             lines.append("* not finished within the time allowed: the rate of what was done")
@@ -109,7 +109,7 @@ struct Table {
         return peers.max { left, right in (left.ratio(to: right) ?? 0) < 1 }
     }
 
-    private static func columns(_ cells: [String], first: Int = 23) -> String {
+    private static func columns(_ cells: [String], first: Int = 24) -> String {
         let widths = [-first, -5, 9, 4, 7, 7, 7, 7, 7]
         var line = ""
         for (cell, width) in zip(cells, widths) {
