@@ -11,6 +11,9 @@ struct Runner {
     let rounds: Int
     let directory: String
 
+    /// How many rounds fill the larger stores anew and compact them.
+    private static let roundsBeforeKeeping = 3
+
     func run() throws -> [Row] {
         var results = Results()
         var limits = Limits()
@@ -107,10 +110,12 @@ struct Runner {
         say("    " + request.step.rawValue + String(format: "  %.1f s", seconds))
     }
 
-    /// Keeps a copy of a full store for the rounds to come. Values of the first size are so quick
-    /// to fill in that each round does it anew.
+    /// Keeps a copy of a full store for the rounds to come, once there have been enough for a median
+    /// and a spread. Values of the first size are so quick to fill in that each round does it anew.
     private func keep(_ place: String, _ turn: Turn, in kept: inout KeptStores) throws {
-        guard !turn.isFirstSize, turn.round + 1 < rounds else { return }
+        guard !turn.isFirstSize, turn.round + 1 >= Self.roundsBeforeKeeping,
+            turn.round + 1 < rounds
+        else { return }
         // Overwriting may leave a store several times as large as its records.
         let logicalBytes = scale.records * (Keys.bytes + turn.valueBytes)
         let start = ContinuousClock.now
