@@ -60,6 +60,7 @@ public struct Hub: Service {
         let application = Application(
             responder: HubResponder(
                 sync: SyncResponder(store: store, limits: limits), threads: threads,
+                environment: configuration.environment,
                 token: BearerToken(configuration.token),
                 requestBytesMax: configuration.maxRequestBytes),
             configuration: ApplicationConfiguration(

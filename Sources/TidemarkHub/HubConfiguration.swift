@@ -15,6 +15,8 @@ public struct HubConfiguration: Sendable {
     public var threads: Int
     /// Called once with the port, when connections are accepted.
     public var onListening: (@Sendable (Int) async -> Void)?
+    /// Measures how long those who wait for news have waited.
+    package var environment: any SyncEnvironment = SystemSyncEnvironment()
 
     public init(
         host: String = "127.0.0.1", port: Int = 8080, token: String,

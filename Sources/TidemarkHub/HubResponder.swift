@@ -15,6 +15,8 @@ struct HubResponder: HTTPResponder {
 
     let sync: SyncResponder
     let threads: NIOThreadPool
+    /// Measures the time of those who wait.
+    let environment: any SyncEnvironment
     let token: BearerToken
     let requestBytesMax: Int
 
@@ -91,7 +93,9 @@ struct HubResponder: HTTPResponder {
                 guard MessageLabel.isWatch(message) else {
                     return (message, try await self.answer(to: message))
                 }
-                let answer = await cancelWhenGracefulShutdown { await self.sync.watch(message) }
+                let answer = await cancelWhenGracefulShutdown {
+                    await self.sync.watch(message, environment: self.environment)
+                }
                 return (message, answer)
             }
         } catch let refusal as Refusal {

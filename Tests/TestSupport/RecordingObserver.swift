@@ -1,4 +1,3 @@
-import Glibc
 import Synchronization
 package import Tidemark
 
@@ -31,9 +30,4 @@ package final class RecordingObserver: StoreObserver {
     package func forget() {
         kept.withLock { $0 = [] }
     }
-}
-
-/// Waits, without giving up its turn for long, until something is so.
-package func waitUntil(_ condition: () throws -> Bool) rethrows {
-    while try !condition() { sched_yield() }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkHTTP
@@ -32,19 +33,21 @@ final class TemporaryDirectory: Sendable {
 let testToken = "correct horse battery staple".replacing(" ", with: "-")
 
 /// Runs a hub on a free port of this machine while the body runs, and shuts it down gracefully.
+///
+/// - Parameter time: by which those who wait for news wait.
 func withHub<Result: Sendable>(
     _ store: Store, maxRequestBytes: Int = SyncLimits.messageBytesMax,
+    time: any SyncEnvironment = SystemSyncEnvironment(),
     _ body: @escaping @Sendable (_ url: String, _ services: ServiceGroup) async throws -> Result
 ) async throws -> Result {
     let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
     var logger = Logger(label: "test")
     logger.logLevel = .critical
-    let hub = Hub(
-        store: store,
-        configuration: HubConfiguration(
-            port: 0, token: testToken, maxRequestBytes: maxRequestBytes, threads: 2,
-            onListening: { continuation.yield($0) }),
-        logger: logger)
+    var configuration = HubConfiguration(
+        port: 0, token: testToken, maxRequestBytes: maxRequestBytes, threads: 2,
+        onListening: { continuation.yield($0) })
+    configuration.environment = time
+    let hub = Hub(store: store, configuration: configuration, logger: logger)
     let services = ServiceGroup(services: [hub], logger: logger)
     return try await withThrowingTaskGroup(of: Result?.self) { group in
         group.addTask {
@@ -72,13 +75,18 @@ func withHub<Result: Sendable>(
     }
 }
 
+/// For a hub that is there, however long it takes to answer beside all the other tests.
+func patientTransport(_ url: String, token: String? = testToken) -> HTTPTransport {
+    HTTPTransport(url: url, token: token, timeout: Patience.limit)
+}
+
 /// Synchronises everything over HTTP and closes the connections.
 @discardableResult
 func synchronize(
     _ store: Store, _ url: String, token: String? = testToken,
-    options: SyncOptions = SyncOptions(), timeout: Duration = .seconds(20)
+    options: SyncOptions = SyncOptions()
 ) async throws(SyncError) -> [SyncResult] {
-    let transport = HTTPTransport(url: url, token: token, timeout: timeout)
+    let transport = patientTransport(url, token: token)
     do throws(SyncError) {
         let results = try await store.synchronize(with: transport, options: options)
         await transport.shutdown()

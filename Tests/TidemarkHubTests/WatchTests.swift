@@ -1,5 +1,6 @@
 import Logging
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkHTTP
@@ -12,34 +13,20 @@ import TidemarkHub
 ///
 ///     a:    watch ───────────────┐ waits, without a thread        ┌─ news ─▶ exchange
 ///     hub:                       └──────────── put ───────────────┘
-@Suite(.serialized)
+///
+/// The time of the hub stands still unless a test lets it pass: whoever is answered did not wait it
+/// out.
+@Suite(.serialized, .timeLimit(.minutes(Patience.minutes)))
 struct WatchTests {
     let directory: TemporaryDirectory
     let hub: Store
     let a: Store
+    let time = VirtualEnvironment()
 
     init() throws {
         directory = try TemporaryDirectory()
         hub = try directory.store("hub")
         a = try directory.store("a")
-    }
-
-    /// Half of what the longest wait takes: whoever is answered earlier did not wait it out.
-    private static let early = Duration.milliseconds(SyncLimits.watchMillisecondsMax / 2)
-
-    /// Looks again and again until it is so, and fails if that takes as long as a wait.
-    private static func until(
-        _ condition: String, sourceLocation: SourceLocation = #_sourceLocation,
-        _ isSo: () throws -> Bool
-    ) async throws {
-        let begin = ContinuousClock.now
-        while try !isSo() {
-            guard ContinuousClock.now - begin < early else {
-                Issue.record("not \(condition) in time", sourceLocation: sourceLocation)
-                return
-            }
-            try await Task.sleep(for: .milliseconds(2))
-        }
     }
 
     /// Asks for news of "notes" behind what the hub holds of it now.
@@ -54,45 +41,62 @@ struct WatchTests {
         return try await PeerConnection(transport: transport).watch(request)
     }
 
-    /// With an hour between two polls and minutes between two attempts, nothing but a late answer
-    /// can bring what is written at the hub.
+    /// Time stands still for the asker, too, so that neither a poll nor another attempt ever comes
+    /// due: nothing but a late answer can bring what is written at the hub.
     @Test func newsArriveWithoutPolling() async throws {
-        let (hub, a) = (hub, a)
+        let (hub, a, time) = (hub, a, time)
         try hub.dataset("notes").put("0", for: "key")
-        try await withHub(hub) { url, _ in
-            let transport = HTTPTransport(url: url, token: testToken)
-            let synchronizer = Synchronizer(
-                store: a, transport: transport,
-                options: SynchronizerOptions(
-                    backOff: BackOff(first: .seconds(300)), pollInterval: .seconds(3_600)))
+        try await withHub(hub, time: time) { url, _ in
+            let transport = patientTransport(url)
+            let synchronizer = Synchronizer(store: a, transport: transport, environment: time)
             try synchronizer.subscribe(["notes"])
             for number in 1...3 {
-                try await Self.until("waiting") { hub.sleeperCount == 1 }
+                try await eventually("waiting") { hub.sleeperCount == 1 }
                 try hub.dataset("notes").put("\(number)", for: "key")
-                try await Self.until("told of \(number)") {
+                try await eventually("told of \(number)") {
                     try a.existingDataset("notes")?.text("key") == "\(number)"
                 }
             }
             // The last exchange has ended when the next question is asked.
-            try await Self.until("waiting") { hub.sleeperCount == 1 }
+            try await eventually("waiting") { hub.sleeperCount == 1 }
             #expect(synchronizer.lastError == nil)
             await synchronizer.shutdown()
             await transport.shutdown()
         }
         #expect(hub.sleeperCount == 0)
+        // Nobody began to sleep but the hub, for the longest wait.
+        #expect(time.slept.allSatisfy { $0 == .milliseconds(SyncLimits.watchMillisecondsMax) })
     }
 
     @Test func theAnswerSaysWhatIsAhead() async throws {
         let (hub, a) = (hub, a)
         try hub.dataset("notes").put("0", for: "key")
-        try await withHub(hub) { url, _ in
-            let transport = HTTPTransport(url: url, token: testToken)
+        try await withHub(hub, time: time) { url, _ in
+            let transport = patientTransport(url)
             let waiting = Task { try await Self.watch(transport, from: a, at: hub) }
-            try await Self.until("waiting") { hub.sleeperCount == 1 }
+            try await eventually("waiting") { hub.sleeperCount == 1 }
             try hub.dataset("notes").put("1", for: "key")
             let answer = try await waiting.value
             #expect(answer.hasWaited)
             #expect(try answer.news.map(\.since) == [hub.dataset("notes").syncCount])
+            await transport.shutdown()
+        }
+    }
+
+    /// An answer without news, and nothing of the wait stays at the hub.
+    @Test func theTimeEndsTheWait() async throws {
+        let (hub, a, time) = (hub, a, time)
+        try hub.dataset("notes").put("0", for: "key")
+        try await withHub(hub, time: time) { url, _ in
+            let transport = patientTransport(url)
+            let waiting = Task { try await Self.watch(transport, from: a, at: hub) }
+            try await eventually("waiting") { time.sleeperCount == 1 }
+            time.advance(by: .milliseconds(SyncLimits.watchMillisecondsMax - 1))
+            #expect(time.sleeperCount == 1)
+            time.advance(by: .milliseconds(1))
+            let answer = try await waiting.value
+            #expect(answer.hasWaited && answer.news.isEmpty)
+            #expect(hub.sleeperCount == 0)
             await transport.shutdown()
         }
     }
@@ -102,15 +106,15 @@ struct WatchTests {
     @Test func aCancelledWaitFreesTheHub() async throws {
         let (hub, a) = (hub, a)
         try hub.dataset("notes").put("0", for: "key")
-        try await withHub(hub) { url, _ in
-            let transport = HTTPTransport(url: url, token: testToken)
+        try await withHub(hub, time: time) { url, _ in
+            let transport = patientTransport(url)
             for _ in 0..<5 {
                 let waiting = Task { try await Self.watch(transport, from: a, at: hub) }
-                try await Self.until("waiting") { hub.sleeperCount == 1 }
+                try await eventually("waiting") { hub.sleeperCount == 1 }
                 waiting.cancel()
                 let error = await #expect(throws: SyncError.self) { try await waiting.value }
                 #expect(error?.code == .cancelled)
-                try await Self.until("forgotten") { hub.sleeperCount == 0 }
+                try await eventually("forgotten") { hub.sleeperCount == 0 }
             }
             try await a.synchronize(with: transport)
             #expect(try a.dataset("notes").text("key") == "0")
@@ -124,32 +128,31 @@ struct WatchTests {
         let (hub, a) = (hub, a)
         let count = 12
         try hub.dataset("notes").put("0", for: "key")
-        try await withHub(hub) { url, _ in
+        try await withHub(hub, time: time) { url, _ in
             // As many transports, since one keeps no more than a few connections for waits.
-            let transports = (0..<count).map { _ in HTTPTransport(url: url, token: testToken) }
+            let transports = (0..<count).map { _ in patientTransport(url) }
             let waiting = transports.map { transport in
                 Task { try await Self.watch(transport, from: a, at: hub) }
             }
-            try await Self.until("waiting") { hub.sleeperCount == count }
+            try await eventually("waiting") { hub.sleeperCount == count }
             try await synchronize(a, url)
             #expect(try a.dataset("notes").text("key") == "0")
             // One that was woken for nothing sleeps again.
-            try await Self.until("waiting on") { hub.sleeperCount == count }
+            try await eventually("waiting on") { hub.sleeperCount == count }
             try hub.dataset("notes").put("1", for: "key")
             for task in waiting { #expect(try await task.value.news.count == 1) }
             for transport in transports { await transport.shutdown() }
         }
     }
 
-    /// A hub that is to stop does not wait for those who wait.
+    /// A hub that is to stop does not wait for those who wait: their time would never end.
     @Test func shutdownEndsTheWait() async throws {
         let (hub, a) = (hub, a)
         try hub.dataset("notes").put("0", for: "key")
-        let begin = ContinuousClock.now
-        try await withHub(hub) { url, services in
-            let transport = HTTPTransport(url: url, token: testToken)
+        try await withHub(hub, time: time) { url, services in
+            let transport = patientTransport(url)
             let waiting = Task { try await Self.watch(transport, from: a, at: hub) }
-            try await Self.until("waiting") { hub.sleeperCount == 1 }
+            try await eventually("waiting") { hub.sleeperCount == 1 }
             await services.triggerGracefulShutdown()
             do {
                 #expect(try await waiting.value.news.isEmpty)
@@ -158,15 +161,14 @@ struct WatchTests {
             }
             await transport.shutdown()
         }
-        #expect(ContinuousClock.now - begin < Self.early)
         #expect(hub.sleeperCount == 0)
     }
 
     @Test func aWrongTokenWaitsForNothing() async throws {
         let (hub, a) = (hub, a)
         try hub.dataset("notes").put("0", for: "key")
-        try await withHub(hub) { url, _ in
-            let transport = HTTPTransport(url: url, token: "wrong")
+        try await withHub(hub, time: time) { url, _ in
+            let transport = patientTransport(url, token: "wrong")
             let error = await #expect(throws: SyncError.self) {
                 try await Self.watch(transport, from: a, at: hub)
             }
@@ -180,8 +182,8 @@ struct WatchTests {
     @Test func aMessageThatIsNoWatchIsAnsweredAtOnce() async throws {
         let (hub, a) = (hub, a)
         try hub.dataset("notes").put("0", for: "key")
-        try await withHub(hub) { url, _ in
-            let transport = HTTPTransport(url: url, token: testToken)
+        try await withHub(hub, time: time) { url, _ in
+            let transport = patientTransport(url)
             let hello = try SyncMessage.hello(
                 HelloRequest(
                     versions: SyncLimits.protocolVersions, from: a.replicaID, names: nil,

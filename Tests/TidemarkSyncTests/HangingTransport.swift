@@ -1,33 +1,6 @@
 import Synchronization
 import TidemarkSync
 
-/// A clock on which a sleep lasts until the test ends it.
-final class ManualClock: Clock, Sendable {
-    typealias Instant = ContinuousClock.Instant
-
-    private let start = ContinuousClock.now
-    private let bells: AsyncStream<Void>
-    private let ringer: AsyncStream<Void>.Continuation
-
-    init() {
-        (bells, ringer) = AsyncStream.makeStream(of: Void.self)
-    }
-
-    var now: Instant { start }
-
-    var minimumResolution: Duration { .nanoseconds(1) }
-
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        for await _ in bells { return }
-        throw CancellationError()
-    }
-
-    /// Ends the sleep of whoever sleeps, now or later.
-    func ring() {
-        ringer.yield()
-    }
-}
-
 /// Answers so many requests, and of the others lets none return before its task is cancelled.
 final class HangingTransport: SyncTransport {
     private struct State {

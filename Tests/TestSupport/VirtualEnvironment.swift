@@ -1,8 +1,8 @@
 import Synchronization
-import TidemarkSync
+package import TidemarkSync
 
 /// Time that passes only when a test says so.
-final class VirtualEnvironment: SyncEnvironment {
+package final class VirtualEnvironment: SyncEnvironment {
     private struct Sleeper {
         let due: Duration
         let continuation: CheckedContinuation<Bool, Never>
@@ -27,28 +27,31 @@ final class VirtualEnvironment: SyncEnvironment {
     /// Whether every sleep is over at once, and the time has passed.
     private let passesBySleeping: Bool
 
-    init(passesBySleeping: Bool = false) {
+    package init(passesBySleeping: Bool = false) {
         self.passesBySleeping = passesBySleeping
     }
 
-    func now() -> UInt64 {
+    package func now() -> UInt64 {
         let (seconds, attoseconds) = state.withLock { $0.now }.components
         return UInt64(seconds) * 1_000 + UInt64(attoseconds / 1_000_000_000_000_000)
     }
 
+    /// How many tasks sleep now.
+    package var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+
     /// All durations that were slept for, in the order of their beginnings.
-    var slept: [Duration] { state.withLock { $0.slept } }
+    package var slept: [Duration] { state.withLock { $0.slept } }
 
     /// What ``random()`` gives next; zeros after that.
-    func setRandoms(_ numbers: [UInt64]) {
+    package func setRandoms(_ numbers: [UInt64]) {
         state.withLock { $0.randoms = numbers }
     }
 
-    func random() -> UInt64 {
+    package func random() -> UInt64 {
         state.withLock { $0.randoms.isEmpty ? 0 : $0.randoms.removeFirst() }
     }
 
-    func sleep(for duration: Duration) async throws(CancellationError) {
+    package func sleep(for duration: Duration) async throws(CancellationError) {
         let number = state.withLock { state in
             state.slept.append(duration)
             state.nextNumber += 1
@@ -80,7 +83,7 @@ final class VirtualEnvironment: SyncEnvironment {
     }
 
     /// Returns when so many tasks sleep.
-    func untilAsleep(_ count: Int = 1) async {
+    package func untilAsleep(_ count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
                 guard state.sleepers.count < count else { return true }
@@ -91,7 +94,7 @@ final class VirtualEnvironment: SyncEnvironment {
         }
     }
 
-    func advance(by duration: Duration) {
+    package func advance(by duration: Duration) {
         let due = state.withLock { state in
             state.now += duration
             let due = state.sleepers.filter { $0.value.due <= state.now }
