@@ -24,6 +24,11 @@ package func eventually(_ condition: String, _ isSo: () throws -> Bool) async th
     }
 }
 
+/// Never returns, but throws when the task is cancelled.
+package func sleepUntilCancelled() async throws {
+    while true { try await Task.sleep(for: .seconds(3_600)) }
+}
+
 /// Returns when something is so. For threads: it looks again and again, and gives its turn up in
 /// between, but not its thread.
 ///

@@ -41,18 +41,26 @@ final class CannedServer: Sendable {
         while true {
             let connection = accept(listener, nil, nil)
             guard connection >= 0 else { return }
-            var request = [UInt8](repeating: 0, count: 65_536)
-            // One read is enough of a small request.
-            _ = unsafe request.withUnsafeMutableBytes {
-                unsafe recv(connection, $0.baseAddress, $0.count, 0)
-            }
+            // One read is enough of a small request to be answered.
+            _ = receive(from: connection)
             if let answer {
                 _ = unsafe answer.withUnsafeBytes {
                     unsafe send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }
             }
             shutdown(connection, Int32(SHUT_WR))
+            // A request may come in parts. A connection that is closed with bytes unread is reset,
+            // by which the answer can be lost: so all is read, until the other side closes it.
+            while receive(from: connection) > 0 {}
             close(connection)
+        }
+    }
+
+    /// How many bytes came; 0 or less at the end.
+    private static func receive(from connection: Int32) -> Int {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        return unsafe bytes.withUnsafeMutableBytes {
+            unsafe recv(connection, $0.baseAddress, $0.count, 0)
         }
     }
 }

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkHTTP
@@ -23,6 +24,9 @@ struct HubTests {
         a = try directory.store("a")
         b = try directory.store("b")
     }
+
+    /// Of each request.
+    private static let timeout = TimeAmount(Patience.limit)
 
     @Test func twoStoresMeetThroughIt() async throws {
         let (a, b) = (a, b)
@@ -96,7 +100,9 @@ struct HubTests {
     }
 
     @Test func otherPathsAndMethodsAreAnsweredProperly() async throws {
-        let client = HTTPClient(eventLoopGroupProvider: .singleton)
+        var timeouts = HTTPClient.Configuration()
+        timeouts.timeout.connect = Self.timeout
+        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: timeouts)
         let cases: [(HTTPMethod, String, UInt, String)] = [
             (.GET, "/health", 200, #"{"status":"ok"}"#),
             (.POST, "/health", 405, "methodNotAllowed"),
@@ -111,7 +117,7 @@ struct HubTests {
             for (method, path, status, text) in cases {
                 var request = HTTPClientRequest(url: url + path)
                 request.method = method
-                let response = try await client.execute(request, timeout: .seconds(20))
+                let response = try await client.execute(request, timeout: Self.timeout)
                 let body = try await response.body.collect(upTo: 10_000)
                 #expect(response.status.code == status)
                 #expect(String(decoding: body.readableBytesView, as: UTF8.self).contains(text))
@@ -123,16 +129,17 @@ struct HubTests {
             request.headers.add(name: "authorization", value: "Bearer \(testToken)")
             request.headers.add(name: "content-type", value: HTTPTransport.contentType)
             request.body = .bytes(ByteBuffer(string: "hello"))
-            let response = try await client.execute(request, timeout: .seconds(20))
+            let response = try await client.execute(request, timeout: Self.timeout)
             #expect(response.status.code == 200)
             request.headers.replaceOrAdd(name: "content-type", value: "text/plain")
-            let refused = try await client.execute(request, timeout: .seconds(20))
+            let refused = try await client.execute(request, timeout: Self.timeout)
             #expect(refused.status.code == 415)
         }
         try await client.shutdown()
     }
 
     @Test func exchangesUnderWayEndProperlyOnShutdown() async throws {
+        let hub = hub
         let stores = try (0..<4).map { try directory.store("client \($0)") }
         for (number, store) in stores.enumerated() {
             for index in 0..<300 {
@@ -152,7 +159,14 @@ struct HubTests {
                         }
                     }
                 }
-                try? await Task.sleep(for: .milliseconds(30))
+                do {
+                    // Some pages have come, and most have not.
+                    try await eventually("under way") {
+                        try (hub.existingDataset("notes")?.count() ?? 0) >= 100
+                    }
+                } catch {
+                    Issue.record(error)
+                }
                 await services.triggerGracefulShutdown()
             }
             return url

@@ -130,16 +130,19 @@ struct StoreTelemetryTests {
         let observed = Observed()
         let store = try observed.open()
         let dataset = try store.dataset("main")
-        let telemetry = observed.telemetry
+        let (telemetry, clock) = (observed.telemetry, ManualClock())
         try dataset.put("1", for: "a")
-        let sampling = Task { await telemetry.run(store, every: .milliseconds(10)) }
-        while observed.counter("puts") < 1 { await Task.yield() }
+        let sampling = Task { await telemetry.run(store, every: .seconds(60), clock: clock) }
+        try await eventually("sampled") { observed.counter("puts") == 1 }
         try dataset.put("2", for: "a")
-        while observed.counter("puts") < 2 { await Task.yield() }
+        clock.ring()
+        try await eventually("sampled again") { observed.counter("puts") == 2 }
+        try dataset.put("3", for: "a")
         sampling.cancel()
         await sampling.value
-        try dataset.put("3", for: "a")
-        #expect(observed.counter("puts") == 2)
+        #expect(observed.counter("puts") == 3)
+        try dataset.put("4", for: "a")
+        #expect(observed.counter("puts") == 3)
         try store.close()
     }
 

@@ -10,6 +10,7 @@ import Tidemark
 /// one completion, whichever way it goes.
 ///
 ///     started ─▶ transport, merge, progress, pending, deletion ... ─▶ ended | failed, and no more
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct CallbackTests {
     /// The ways in which a run ends.
     enum Ending: String, CaseIterable, Sendable {
@@ -63,6 +64,8 @@ struct CallbackTests {
     final class Probe: Sendable {
         private struct State {
             var places: Set<String> = []
+            /// Whether a lock was held once. One such find is enough to wait for.
+            var isStuck = false
             weak var synchronizer: Synchronizer?
         }
 
@@ -83,10 +86,11 @@ struct CallbackTests {
         var places: Set<String> { state.withLock { $0.places } }
 
         func visit(_ place: String) {
-            let synchronizer = state.withLock { state in
+            let (synchronizer, isStuck) = state.withLock { state in
                 state.places.insert(place)
-                return state.synchronizer
+                return (state.synchronizer, state.isStuck)
             }
+            guard !isStuck else { return }
             let store = store
             let threads = ThreadGroup()
             let finish = Finish()
@@ -103,8 +107,9 @@ struct CallbackTests {
                 _ = synchronizer?.events()
                 finish.end()
             }
-            guard finish.comes(within: .seconds(20)) else {
+            guard finish.comes() else {
                 // Its thread is left where it stands: nothing can free it.
+                state.withLock { $0.isStuck = true }
                 Issue.record("a lock is held while \(place) is called")
                 return
             }
@@ -124,10 +129,10 @@ struct CallbackTests {
         func end() { state.withLock { $0.isOver = true } }
 
         /// Looks again and again: a callback blocks the thread that it is called on, too.
-        func comes(within limit: Duration) -> Bool {
+        func comes() -> Bool {
             let begin = ContinuousClock.now
             while !state.withLock({ $0.isOver }) {
-                guard ContinuousClock.now - begin < limit else { return false }
+                guard ContinuousClock.now - begin < Patience.limit else { return false }
                 usleep(100)
             }
             return true
@@ -178,10 +183,10 @@ struct CallbackTests {
             labels.append(event.label)
         }
 
-        /// Returns when so many calls have come, or none comes for long.
+        /// Returns when so many calls have come, or at the end of all patience.
         func until(_ count: Int) async throws {
             let begin = ContinuousClock.now
-            while labels.count < count, ContinuousClock.now - begin < .seconds(20) {
+            while labels.count < count, ContinuousClock.now - begin < Patience.limit {
                 try await Task.sleep(for: .milliseconds(1))
             }
         }
@@ -227,12 +232,12 @@ struct CallbackTests {
             case .handlerStops: return .stop
             case .cancellation:
                 cancel()
-                try await Task.sleep(for: .seconds(60))
+                try await sleepUntilCancelled()
             case .shutdown:
                 Task { await probe.synchronizer?.shutdown() }
-                try await Task.sleep(for: .seconds(60))
+                try await sleepUntilCancelled()
             case .deadline:
-                try await Task.sleep(for: .seconds(60))
+                try await sleepUntilCancelled()
             default: break
             }
             return .keepLocal

@@ -151,7 +151,7 @@ struct InterruptionTests {
 
     // MARK: - Deadlines
 
-    @Test(.timeLimit(.minutes(2)), arguments: 0...7)
+    @Test(.timeLimit(.minutes(Patience.minutes)), arguments: 0...7)
     func aLateExchangeEndsAndGoesOnLater(_ goodMessages: Int) async throws {
         try await fill()
         let clock = ManualClock()
@@ -170,7 +170,7 @@ struct InterruptionTests {
         try await healAndCheck(Self.union)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(Patience.minutes)))
     func aLateExchangeOfOneDatasetThrows() async throws {
         try await fill()
         let clock = ManualClock()
@@ -184,7 +184,7 @@ struct InterruptionTests {
         #expect(error?.dataset == "notes")
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(Patience.minutes)))
     func beforeTheDeadlineNothingIsDifferent() async throws {
         try await fill()
         var options = SyncOptions(
@@ -196,7 +196,7 @@ struct InterruptionTests {
     }
 
     /// Cancelled from outside, an exchange with a deadline was cancelled and is not late.
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(Patience.minutes)))
     func cancelledIsNotLate() async throws {
         try await fill()
         var options = SyncOptions(policy: Self.union, pageRecordsMax: 3, deadline: .seconds(1))

@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkSync
@@ -217,7 +218,8 @@ struct PolicyTests {
         try expectEqual([a, b])
     }
 
-    @Test func cancellationIsReported() async throws {
+    @Test(.timeLimit(.minutes(Patience.minutes)))
+    func cancellationIsReported() async throws {
         try await makeConflict()
         let (dataset, transport) = (try a.dataset(), b.transport)
         let task = Task {
@@ -225,7 +227,7 @@ struct PolicyTests {
                 with: transport,
                 options: SyncOptions(
                     policy: .custom { _ in
-                        try await Task.sleep(for: .seconds(3_600))
+                        try await sleepUntilCancelled()
                         return .keepLocal
                     }))
         }

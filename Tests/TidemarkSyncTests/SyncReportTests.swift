@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 import Tidemark
 
@@ -154,7 +155,7 @@ struct SyncReportTests {
 
     // MARK: - Several at a time
 
-    @Test(.timeLimit(.minutes(2)), arguments: [1, 3, 4])
+    @Test(.timeLimit(.minutes(Patience.minutes)), arguments: [1, 3, 4])
     func soManyDatasetsRunAtATime(_ parallelMax: Int) async throws {
         let names = (0..<9).map { "dataset-\($0)" }
         for name in names {
@@ -188,7 +189,7 @@ struct SyncReportTests {
         #expect(SyncOptions(recordsPerRunMax: 0).bounded.recordsPerRunMax == 1)
     }
 
-    @Test(.timeLimit(.minutes(2)), arguments: [1, 4])
+    @Test(.timeLimit(.minutes(Patience.minutes)), arguments: [1, 4])
     func cancellingEndsAllThatAreUnderWay(_ parallelMax: Int) async throws {
         let names = (0..<9).map { "dataset-\($0)" }
         for name in names { try a.dataset(name).put("ours", for: "here") }

@@ -73,10 +73,10 @@ struct WriteScheduleTests {
             try await synchronizer.synchronize()
             #expect(
                 await run(&events) == ["started all", "local notes theirs", "ended notes"])
+            // It has looked at what came, and waits for the next change instead of the time.
+            try await eventually("waiting") { a.store.sleeperCount == 1 }
+            #expect(time.slept.isEmpty)
         }
-        // Time in which it could set off something.
-        try await Task.sleep(for: .milliseconds(50))
-        #expect(time.slept.isEmpty)
         try a.dataset().put("1", for: "ours")
         await time.untilAsleep()
         time.advance(by: .seconds(2))

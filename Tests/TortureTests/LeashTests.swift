@@ -13,7 +13,9 @@ import Tidemark
             number: 0, writeCount: 0, url: "", plantedBugs: [])
         let child = try ChildProcess("Torture", order.arguments)
         var told: [UInt8] = []
-        for _ in 0..<600 where !String(decoding: told, as: UTF8.self).contains("listening") {
+        let begin = ContinuousClock.now
+        while !String(decoding: told, as: UTF8.self).contains("listening") {
+            try #require(ContinuousClock.now - begin < Patience.limit)
             told += try #require(try child.read(waitingMilliseconds: 100))
         }
         let lines = String(decoding: told, as: UTF8.self).split(separator: "\n")

@@ -4,7 +4,7 @@ import Testing
 @testable import tidemark
 
 /// Stores on one machine, a hub between them, all through the command.
-@Suite(.timeLimit(.minutes(2))) struct SyncServeTests {
+@Suite(.timeLimit(.minutes(Patience.minutes))) struct SyncServeTests {
     let tool: CommandLineTool
     let token: String
 

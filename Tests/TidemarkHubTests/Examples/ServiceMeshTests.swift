@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkHub
@@ -51,7 +52,7 @@ struct ServiceMeshTests {
             let found = try stores.map { try pieces(of: "brush", in: $0) }
             let digests = try stores.map { try $0.dataset("stock").digest() }
             if Set(found) == [count], Set(digests).count == 1 { return }
-            guard ContinuousClock.now - begin < .seconds(600) else {
+            guard ContinuousClock.now - begin < Patience.limit else {
                 Issue.record(
                     "\(found) in place of \(count), \(digests)", sourceLocation: sourceLocation)
                 return

@@ -124,7 +124,9 @@ struct ExpiryOpeningTests {
         }
     }
 
-    @Test("The background deletes what was sealed, closed and due", .timeLimit(.minutes(1)))
+    @Test(
+        "The background deletes what was sealed, closed and due",
+        .timeLimit(.minutes(Patience.minutes)))
     func background() throws {
         var options = quickOptions()
         options.compactsAutomatically = false

@@ -190,7 +190,9 @@ struct ExpiryTests {
         #expect(try dataset.count() == 1)
     }
 
-    @Test("The background deletes what has expired, and says so", .timeLimit(.minutes(1)))
+    @Test(
+        "The background deletes what has expired, and says so",
+        .timeLimit(.minutes(Patience.minutes)))
     func background() async throws {
         let fixture = try StoreFixture()
         var changes = fixture.dataset.liveChanges(since: 0).makeAsyncIterator()

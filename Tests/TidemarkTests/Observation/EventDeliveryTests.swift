@@ -4,7 +4,7 @@ import Testing
 import Tidemark
 
 /// What an observer may do, and what a slow one brings about.
-@Suite("Delivery of events", .timeLimit(.minutes(2)))
+@Suite("Delivery of events", .timeLimit(.minutes(Patience.minutes)))
 struct EventDeliveryTests {
     @Test("An observer may call the store, and writers do not wait for it")
     func observerCallsTheStore() throws {

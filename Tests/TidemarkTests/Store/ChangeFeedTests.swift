@@ -7,7 +7,7 @@ import Tidemark
 ///
 ///     writer:    puts, deletions ... compaction ... puts, deletions ... compaction ...
 ///     consumer:       one record ............... another ................... the rest
-@Suite("Change feeds", .timeLimit(.minutes(2)))
+@Suite("Change feeds", .timeLimit(.minutes(Patience.minutes)))
 struct ChangeFeedTests {
     /// Keys of three kinds, so that each filter finds some and misses most.
     private func write(
@@ -213,7 +213,7 @@ struct ChangeFeedTests {
                 return (error as? StoreError)?.code
             }
         }.value
-        for _ in 0..<100 { await Task.yield() }
+        try await eventually("waiting") { fixture.store.sleeperCount == 1 }
         try fixture.store.deleteDataset("main")
         #expect(await code == .datasetNotFound)
     }

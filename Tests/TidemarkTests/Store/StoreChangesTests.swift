@@ -4,7 +4,7 @@ import Tidemark
 
 /// One consumer of all datasets. It keeps a copy of the store, made of nothing but what it is
 /// told, and goes on from its position in another life.
-@Suite("Changes of a whole store", .timeLimit(.minutes(2)))
+@Suite("Changes of a whole store", .timeLimit(.minutes(Patience.minutes)))
 struct StoreChangesTests {
     /// What a consumer knows of a store.
     private struct Copy {
@@ -177,7 +177,7 @@ struct StoreChangesTests {
             for try await _ in store.liveChanges() { count += 1 }
             return count
         }
-        for _ in 0..<100 { await Task.yield() }
+        try await eventually("waiting") { store.sleeperCount == 1 }
         consumer.cancel()
         #expect(try await consumer.value == 0)
         try fixture.dataset.put("1", for: "a")

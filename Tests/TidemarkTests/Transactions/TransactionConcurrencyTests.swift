@@ -9,7 +9,7 @@ import Tidemark
 ///
 ///     thread 1:  [read a, b .. write b]        [walk k .. write c]
 ///     thread 2:       [walk k .. write a]  conflict, again [walk k .. write a]
-@Suite("Concurrent transactions", .timeLimit(.minutes(3)))
+@Suite("Concurrent transactions", .timeLimit(.minutes(Patience.minutes)))
 struct TransactionConcurrencyTests {
     /// What one committed transaction saw and did.
     private struct Trace {
