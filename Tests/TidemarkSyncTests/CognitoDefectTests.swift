@@ -14,21 +14,10 @@ struct CognitoDefectTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     /// Stops at any conflict, so that an exchange that completes had none.
     static let allowsNoConflict = SyncOptions(policy: .custom { _ in .stop })
-
-    func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
-        for number in range {
-            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
-        }
-    }
 
     // MARK: - 2.3 A refused push
 

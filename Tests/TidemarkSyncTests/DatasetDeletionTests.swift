@@ -9,12 +9,7 @@ struct DatasetDeletionTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     /// Both have "shared"; b then deletes the dataset, and a writes "unseen" before it hears of it.
     private func deleteThere() async throws {
@@ -168,11 +163,7 @@ struct DeletedDatasetHandlerTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func deleteThere() async throws {
         try a.dataset().put("shared", for: "shared")

@@ -8,11 +8,7 @@ struct DifferenceSearchTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     /// What a search took.
     private struct Outcome {

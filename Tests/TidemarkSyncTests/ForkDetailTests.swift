@@ -6,47 +6,18 @@ import Tidemark
 /// Forks: what is drawn, shown, lost and settled on the way.
 @Suite(.serialized)
 struct ForkDetailTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
-
-    private func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
-        for number in range {
-            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
-        }
-    }
-
-    private func expectText(
-        _ replica: TestReplica, _ range: Range<Int>, _ text: String,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) throws {
-        for number in range {
-            #expect(
-                try replica.dataset().text("key \(number)") == "\(text) \(number)",
-                sourceLocation: sourceLocation)
-        }
-    }
-
-    private func copy(of replica: TestReplica, as name: String) throws -> TestReplica {
-        try replica.store.close()
-        try directory.copy(replica.name, to: name)
-        try replica.reopen()
-        return try TestReplica(name, in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private let smallPages = SyncOptions(pageRecordsMax: 3)
 
     @Test(arguments: [true, false])
     func aCopyThatMeetsItsOriginalTakesANewIdAndGoesOn(copyAsks: Bool) async throws {
         try fill(a, 0..<3, "first")
-        let twin = try copy(of: a, as: "twin")
+        let twin = try a.copied(as: "twin")
         try fill(a, 10..<15, "original")
         try fill(twin, 20..<28, "copy")
         let id = a.store.replicaID
@@ -60,7 +31,7 @@ struct ForkDetailTests {
         try expectText(a, 10..<15, "original")
         try expectText(a, 20..<28, "copy")
         // All of a store at once, too, and what nobody wrote since is no conflict.
-        let third = try copy(of: a, as: "third")
+        let third = try a.copied(as: "third")
         let results = try await third.store.synchronize(with: a.transport)
         #expect(results.map(\.conflicts) == [0])
         try expectEqual([a, twin, third])
@@ -238,7 +209,7 @@ struct ForkDetailTests {
     @Test func anIdThatWasGivenUpIsTheOriginalsAlone() async throws {
         try fill(a, 0..<5, "first")
         try await a.dataset().synchronize(with: b.transport)
-        let twin = try copy(of: a, as: "twin")
+        let twin = try a.copied(as: "twin")
         try fill(a, 10..<12, "original")
         try await a.dataset().synchronize(with: b.transport)
         // More than the original, so that its next counters were all used here.

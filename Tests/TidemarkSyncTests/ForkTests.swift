@@ -18,22 +18,11 @@ enum ExchangeRole: String, Sendable, CaseIterable {
 
 @Suite(.serialized)
 struct ForkTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
-
-    private func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
-        for number in range {
-            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
-        }
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     @discardableResult
     private func exchange(
@@ -42,25 +31,6 @@ struct ForkTests {
     ) async throws -> SyncResult {
         let (from, to) = role == .asker ? (one, other) : (other, one)
         return try await from.dataset().synchronize(with: to.transport, options: options)
-    }
-
-    private func expectText(
-        _ replica: TestReplica, _ range: Range<Int>, _ text: String,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) throws {
-        for number in range {
-            #expect(
-                try replica.dataset().text("key \(number)") == "\(text) \(number)",
-                sourceLocation: sourceLocation)
-        }
-    }
-
-    /// A copy of a closed and reopened.
-    private func copy(of replica: TestReplica, as name: String) throws -> TestReplica {
-        try replica.store.close()
-        try directory.copy(replica.name, to: name)
-        try replica.reopen()
-        return try TestReplica(name, in: directory)
     }
 
     // MARK: - The two schedules of the finding
@@ -93,7 +63,7 @@ struct ForkTests {
     ) async throws {
         try fill(a, 0..<5, "first")
         try await exchange(a, role, with: b)
-        let twin = try copy(of: a, as: "twin")
+        let twin = try a.copied(as: "twin")
         try fill(a, 10..<10 + counts.0, "original")
         try fill(twin, 30..<30 + counts.1, "copy")
         for _ in 0..<3 {

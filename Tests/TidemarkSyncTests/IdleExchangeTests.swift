@@ -10,11 +10,7 @@ struct IdleExchangeTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     /// What one exchange of all datasets took.
     private struct Cost: Equatable {

@@ -11,11 +11,7 @@ struct InterruptionTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private static let union = MergePolicy.custom { conflict in
         let all = Set(conflict.local.value ?? []).union(conflict.remote.value ?? [])

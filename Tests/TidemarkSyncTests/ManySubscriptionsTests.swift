@@ -11,11 +11,7 @@ struct ManySubscriptionsTests {
     let b: TestReplica
     let time = VirtualEnvironment()
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func synchronizer(
         _ transport: any SyncTransport, itemsMax: Int = SyncLimits.watchedDatasetsMax
@@ -24,13 +20,6 @@ struct ManySubscriptionsTests {
         options.watchItemsMax = itemsMax
         return Synchronizer(
             store: a.store, transport: transport, options: options, environment: time)
-    }
-
-    private func next(_ events: inout SyncEvents.Iterator, _ label: String) async {
-        while let event = await events.next() {
-            if event.label == label { return }
-        }
-        Issue.record("the events ended before \(label)")
     }
 
     /// 2,300 names, of which the peer has few and makes others: three questions wait at a time, and
@@ -49,8 +38,8 @@ struct ManySubscriptionsTests {
             await time.untilAsleep(3)
             let name = names[Int.random(in: 0..<names.count, using: &random)]
             try b.dataset(name).put("\(number)", for: "key")
-            await next(&events, "local \(name) key")
-            await next(&events, "ended \(name)")
+            await events.skip(to: "local \(name) key")
+            await events.skip(to: "ended \(name)")
             try expectEqual([a, b], dataset: name)
         }
         #expect(try synchronizer.subscriptions == names)
@@ -77,8 +66,8 @@ struct ManySubscriptionsTests {
             }
             await time.untilAsleep(turn == 2 ? 4 : SyncLimits.watchesAtOnceMax)
             try b.dataset(name).put("\(turn)", for: "key")
-            await next(&events, "local \(name) key")
-            await next(&events, "ended \(name)")
+            await events.skip(to: "local \(name) key")
+            await events.skip(to: "ended \(name)")
         }
         await synchronizer.shutdown()
         #expect(time.slept.allSatisfy { $0 == wait })
@@ -96,8 +85,8 @@ struct ManySubscriptionsTests {
         for name in ["d10", "d14", "d19"] { try b.dataset(name).put("1", for: "key") }
         var events = synchronizer.events().makeAsyncIterator()
         try synchronizer.subscribe(names)
-        await next(&events, "started d10,d14,d19")
-        await next(&events, "ended d10,d14,d19")
+        await events.skip(to: "started d10,d14,d19")
+        await events.skip(to: "ended d10,d14,d19")
         await time.untilAsleep(SyncLimits.watchesAtOnceMax)
         #expect(transport.watchCount == SyncLimits.watchesAtOnceMax)
         await synchronizer.shutdown()
@@ -120,11 +109,11 @@ struct ManySubscriptionsTests {
         var events = synchronizer.events().makeAsyncIterator()
         failsNext.withLock { $0 = true }
         try synchronizer.subscribe(names)
-        await next(&events, "background unauthorized")
+        await events.skip(to: "background unauthorized")
         await time.untilAsleep()
         try b.dataset("d13").put("1", for: "key")
         time.advance(by: .seconds(1))
-        await next(&events, "local d13 key")
+        await events.skip(to: "local d13 key")
         await synchronizer.shutdown()
     }
 }

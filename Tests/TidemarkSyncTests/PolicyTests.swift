@@ -9,11 +9,7 @@ struct PolicyTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     /// Both sides have changed "key" since they last met; the remote write is the later one.
     private func makeConflict() async throws {

@@ -11,18 +11,7 @@ struct RecoveryTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
-
-    private func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
-        for number in range {
-            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
-        }
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private let smallPages = SyncOptions(pageRecordsMax: 4)
 

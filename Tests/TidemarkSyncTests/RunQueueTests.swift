@@ -14,11 +14,7 @@ struct RunQueueTests {
     let b: TestReplica
     let time = VirtualEnvironment(passesBySleeping: true)
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func synchronizer(_ transport: any SyncTransport) -> Synchronizer {
         Synchronizer(store: a.store, transport: transport, environment: time)

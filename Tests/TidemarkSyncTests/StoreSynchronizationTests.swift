@@ -9,11 +9,7 @@ struct StoreSynchronizationTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test func allDatasetsOfBothSides() async throws {
         try a.dataset("mine").put("1", for: "key")

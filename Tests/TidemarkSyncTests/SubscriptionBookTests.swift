@@ -10,18 +10,7 @@ struct SubscriptionBookTests {
     let b: TestReplica
     let time = VirtualEnvironment()
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
-
-    private func next(_ events: inout SyncEvents.Iterator, _ label: String) async {
-        while let event = await events.next() {
-            if event.label == label { return }
-        }
-        Issue.record("the events ended before \(label)")
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test func aLaterSynchronizerGoesOn() async throws {
         try b.dataset().put("1", for: "key")
@@ -40,7 +29,7 @@ struct SubscriptionBookTests {
         #expect(transport.watchCount == 0)
         var events = second.events().makeAsyncIterator()
         second.start()
-        await next(&events, "ended notes")
+        await events.skip(to: "ended notes")
         await time.untilAsleep()
         // Whoever subscribes to the same once more changes nothing.
         try second.subscribe(["notes"])
@@ -48,7 +37,7 @@ struct SubscriptionBookTests {
         await time.untilAsleep()
         #expect(transport.watchCount == 1)
         try b.dataset().put("2", for: "key")
-        await next(&events, "local notes key")
+        await events.skip(to: "local notes key")
         try await second.unsubscribeAll()
         await second.shutdown()
         try a.reopen()

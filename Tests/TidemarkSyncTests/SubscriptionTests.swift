@@ -34,18 +34,7 @@ struct SubscriptionTests {
         }
     }
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
-
-    private func next(_ events: inout SyncEvents.Iterator, _ label: String) async {
-        while let event = await events.next() {
-            if event.label == label { return }
-        }
-        Issue.record("the events ended before \(label)")
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test func newsArriveByThemselves() async throws {
         let transport = WatchTransport(b.responder, time)
@@ -54,12 +43,12 @@ struct SubscriptionTests {
         var events = synchronizer.events().makeAsyncIterator()
         try synchronizer.subscribe(["notes"])
         #expect(try synchronizer.subscriptions == ["notes"])
-        await next(&events, "started notes")
+        await events.skip(to: "started notes")
         for number in 0..<5 {
             // The peer waits, or will: either way it tells of what is written now.
             try b.dataset().put("\(number)", for: "key \(number)")
-            await next(&events, "local notes key \(number)")
-            await next(&events, "ended notes")
+            await events.skip(to: "local notes key \(number)")
+            await events.skip(to: "ended notes")
         }
         try expectEqual([a, b])
         // Of a dataset that nobody subscribed to nothing is told.
@@ -79,7 +68,7 @@ struct SubscriptionTests {
         var events = synchronizer.events().makeAsyncIterator()
         try a.dataset().put("1", for: "key")
         try synchronizer.subscribeAll()
-        await next(&events, "ended notes")
+        await events.skip(to: "ended notes")
         for round in 1...3 {
             await time.untilAsleep()
             #expect(transport.watchCount == round)
@@ -101,14 +90,14 @@ struct SubscriptionTests {
             options: SynchronizerOptions(pollInterval: .seconds(7)), environment: time)
         var events = synchronizer.events().makeAsyncIterator()
         try synchronizer.subscribe(["notes"])
-        await next(&events, "started notes")
+        await events.skip(to: "started notes")
         // Neither side has the dataset yet: that is told, and the subscription goes on.
-        await next(&events, "ended notes")
+        await events.skip(to: "ended notes")
         await time.untilAsleep()
         try b.dataset().put("1", for: "key")
         time.advance(by: .seconds(7))
-        await next(&events, "local notes key")
-        await next(&events, "ended notes")
+        await events.skip(to: "local notes key")
+        await events.skip(to: "ended notes")
         await time.untilAsleep()
         await synchronizer.shutdown()
         #expect(time.slept.allSatisfy { $0 == .seconds(7) })
@@ -125,17 +114,17 @@ struct SubscriptionTests {
             store: a.store, transport: transport, options: options, environment: time)
         var events = synchronizer.events().makeAsyncIterator()
         try await synchronizer.synchronize()
-        await next(&events, "ended notes")
+        await events.skip(to: "ended notes")
         try a.dataset().put("ours", for: "both")
         try b.dataset().put("theirs", for: "both")
         try synchronizer.subscribe(["notes"])
         for wait in [1, 2, 4] {
-            await next(&events, "background conflictPending")
+            await events.skip(to: "background conflictPending")
             await time.untilAsleep()
             #expect(time.slept.last == .seconds(wait))
             time.advance(by: .seconds(wait))
         }
-        await next(&events, "background conflictPending")
+        await events.skip(to: "background conflictPending")
         await synchronizer.shutdown()
     }
 
@@ -151,12 +140,12 @@ struct SubscriptionTests {
         try await synchronizer.synchronize()
         isDown.withLock { $0 = true }
         try synchronizer.subscribe(["notes"])
-        await next(&events, "background unauthorized")
+        await events.skip(to: "background unauthorized")
         await time.untilAsleep()
         isDown.withLock { $0 = false }
         try b.dataset().put("2", for: "key")
         time.advance(by: .seconds(1))
-        await next(&events, "local notes key")
+        await events.skip(to: "local notes key")
         await synchronizer.shutdown()
     }
 
@@ -175,8 +164,8 @@ struct SubscriptionTests {
         _ = responders.withLock { $0.removeFirst() }
         var events = synchronizer.events().makeAsyncIterator()
         try synchronizer.subscribe(["notes"])
-        await next(&events, "remote notes key")
-        await next(&events, "ended notes")
+        await events.skip(to: "remote notes key")
+        await events.skip(to: "ended notes")
         #expect(synchronizer.peer == c.store.replicaID)
         await synchronizer.shutdown()
         try expectEqual([a, c])

@@ -11,11 +11,7 @@ struct SyncEventTests {
     let b: TestReplica
     let time = VirtualEnvironment(passesBySleeping: true)
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test func theStoryOfARun() async throws {
         try a.dataset().put("1", for: "ours")

@@ -7,11 +7,7 @@ struct SyncFactsTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test(arguments: 0..<4)
     func theDirtyAreCounted(_ run: UInt64) async throws {

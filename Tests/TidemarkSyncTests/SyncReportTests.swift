@@ -11,11 +11,7 @@ struct SyncReportTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test func eachDatasetHasAnOutcomeOfItsOwn() async throws {
         for name in ["conflicting", "deleted", "fine", "later"] {

@@ -11,11 +11,7 @@ struct SyncScheduleTests {
     let b: TestReplica
     let time = VirtualEnvironment()
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     @Test func runsByTheClockUntilStopped() async throws {
         let synchronizer = Synchronizer(

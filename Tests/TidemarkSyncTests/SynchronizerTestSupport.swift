@@ -42,6 +42,18 @@ extension SyncEvent {
     }
 }
 
+extension SyncEvents.Iterator {
+    /// Everything up to and including that event.
+    mutating func skip(
+        to label: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        while let event = await next() {
+            if event.label == label { return }
+        }
+        Issue.record("the events ended before \(label)", sourceLocation: sourceLocation)
+    }
+}
+
 /// Everything up to and including so many completions.
 func collect(_ events: SyncEvents, completions: Int) async -> [SyncEvent] {
     var seen: [SyncEvent] = []

@@ -11,11 +11,7 @@ struct SynchronizerTests {
     let b: TestReplica
     let time = VirtualEnvironment(passesBySleeping: true)
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func synchronizer(
         _ transport: any SyncTransport, _ options: SynchronizerOptions = SynchronizerOptions()

@@ -39,6 +39,18 @@ final class TestReplica {
         store = try Self.open(name, directory, clock)
     }
 
+    /// "a" and "b", in a directory of their own.
+    static func two() throws -> (TestReplica, TestReplica) {
+        let directory = TemporaryDirectory()
+        return (try TestReplica("a", in: directory), try TestReplica("b", in: directory))
+    }
+
+    /// "a", "b" and "c", in a directory of their own.
+    static func three() throws -> (TestReplica, TestReplica, TestReplica) {
+        let (a, b) = try two()
+        return (a, b, try TestReplica("c", in: a.directory))
+    }
+
     private static func open(
         _ name: String, _ directory: TemporaryDirectory, _ clock: TestClock
     ) throws -> Store {
@@ -64,6 +76,14 @@ final class TestReplica {
         store = try Self.open(name, directory, clock)
     }
 
+    /// A copy of its files under another name, opened beside it.
+    func copied(as name: String) throws -> TestReplica {
+        try store.close()
+        try directory.copy(self.name, to: name)
+        store = try Self.open(self.name, directory, clock)
+        return try TestReplica(name, in: directory)
+    }
+
     func backUp() throws {
         try store.close()
         try directory.copy(name, to: "\(name).backup")
@@ -74,6 +94,30 @@ final class TestReplica {
         try store.close()
         try directory.copy("\(name).backup", to: name)
         store = try Self.open(name, directory, clock)
+    }
+}
+
+/// Writes into "notes".
+func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
+    try replica.dataset().put(value, for: key)
+}
+
+/// Writes so many records into "notes", each with its number in its key and in its value.
+func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
+    for number in range {
+        try replica.dataset().put("\(text) \(number)", for: "key \(number)")
+    }
+}
+
+/// Checks that the records are there as ``fill(_:_:_:)`` writes them.
+func expectText(
+    _ replica: TestReplica, _ range: Range<Int>, _ text: String,
+    sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    for number in range {
+        #expect(
+            try replica.dataset().text("key \(number)") == "\(text) \(number)",
+            sourceLocation: sourceLocation)
     }
 }
 

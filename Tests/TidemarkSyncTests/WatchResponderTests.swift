@@ -10,11 +10,7 @@ struct WatchResponderTests {
     let b: TestReplica
     let time = VirtualEnvironment()
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func ask(_ items: [WatchRequest.Item], wait: Int) throws -> [UInt8] {
         try SyncMessage.watch(

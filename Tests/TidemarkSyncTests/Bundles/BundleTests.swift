@@ -20,12 +20,6 @@ struct BundleTests {
         file = "\(directory.path)/notes.bundle"
     }
 
-    private func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
-        for number in range {
-            try replica.dataset().put("\(text) \(number)", for: "key \(number)")
-        }
-    }
-
     private func carry(
         from sender: TestReplica, to receiver: TestReplica, since: SyncCount = .zero,
         options: SyncOptions = SyncOptions()

@@ -9,11 +9,7 @@ struct ConflictReplayTests {
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private static let key = Array("key".utf8)
 

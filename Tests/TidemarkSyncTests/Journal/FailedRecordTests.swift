@@ -12,12 +12,7 @@ struct FailedRecordTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private struct Refusal: Error, CustomStringConvertible {
         let description = "no such value"
@@ -43,10 +38,6 @@ struct FailedRecordTests {
         var options = SyncOptions(policy: policy)
         options.validate = { record in try gate.check(record) }
         return options
-    }
-
-    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
-        try replica.dataset().put(value, for: key)
     }
 
     /// Expects that everything was exchanged but some record.

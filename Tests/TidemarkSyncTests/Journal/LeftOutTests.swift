@@ -50,10 +50,6 @@ struct LeftOutTests {
         }
     }
 
-    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
-        try replica.dataset().put(value, for: key)
-    }
-
     private func expectRefused(
         _ from: TestReplica, _ transport: any SyncTransport, _ options: SyncOptions = SyncOptions()
     ) async throws {

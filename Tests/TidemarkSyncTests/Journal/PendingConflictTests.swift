@@ -11,12 +11,7 @@ struct PendingConflictTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private struct Refusal: Error, CustomStringConvertible {
         let description = "the handler's own words"
@@ -37,10 +32,6 @@ struct PendingConflictTests {
             try await exchange(from, to, policy)
         }
         #expect(error?.code == .conflictPending)
-    }
-
-    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
-        try replica.dataset().put(value, for: key)
     }
 
     private func makeConflict() async throws {

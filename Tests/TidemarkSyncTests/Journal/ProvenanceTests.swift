@@ -10,16 +10,7 @@ struct ProvenanceTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
-
-    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
-        try replica.dataset().put(value, for: key)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private func exchange(
         _ from: TestReplica, _ to: TestReplica, _ options: SyncOptions = SyncOptions()

@@ -15,10 +15,6 @@ struct KnowledgeTests {
         b = try TestReplica("b", in: directory)
     }
 
-    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
-        try replica.dataset().put(value, for: key)
-    }
-
     /// A moment of a dataset: what it had seen, and what it held.
     private struct Moment {
         let vector: VersionVector

@@ -11,12 +11,7 @@ struct MergedDatasetTests {
     let c: TestReplica
     let old = MergedDataset(name: "profile-7f3a", origin: "guest")
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private func put(
         _ value: String, _ replica: TestReplica, _ name: String, _ key: String

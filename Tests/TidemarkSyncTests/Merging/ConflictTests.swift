@@ -10,12 +10,7 @@ struct ConflictTests {
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     @discardableResult
     private func exchange(
@@ -23,10 +18,6 @@ struct ConflictTests {
     ) async throws -> SyncResult {
         try await from.dataset().synchronize(
             with: to.transport, options: SyncOptions(policy: policy))
-    }
-
-    private func put(_ value: String, _ replica: TestReplica, _ key: String = "key") throws {
-        try replica.dataset().put(value, for: key)
     }
 
     /// Settles by keeping ours, and gives what was told of each conflict.
