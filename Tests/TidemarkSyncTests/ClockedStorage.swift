@@ -5,8 +5,9 @@ import Tidemark
 final class TestClock: Sendable {
     private let aheadMilliseconds = Mutex<UInt64>(0)
 
-    /// From now on what is written here is later than what is written where the clock was put
-    /// forward less, however fast or slow the test runs.
+    /// For so many seconds to come, what is written here is later than what is written where the
+    /// clock was put forward less: a day, where anything else is written there after it, is enough
+    /// for the slowest machine.
     func putForward(bySeconds seconds: UInt64) {
         aheadMilliseconds.withLock { $0 += seconds * 1_000 }
     }

@@ -137,7 +137,7 @@ struct FailedRecordTests {
         try put("bad", b)
         // Made before its clock goes ahead, or B would be ahead, too, having heard when it was.
         _ = try a.dataset()
-        a.clock.putForward(bySeconds: 60)
+        a.clock.putForward(bySeconds: 86_400)
         try put("ours, later", a)
         let gate = Gate()
         try await expectFailure(.recordRefused, a, b.transport, options(gate))
