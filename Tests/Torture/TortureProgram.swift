@@ -40,7 +40,7 @@ enum TortureProgram {
     }
 
     private static func run(_ options: TortureOptions) -> Int32 {
-        let interruption = Interruption(stuckSeconds: UInt32(options.seconds) + 300)
+        let interruption = Interruption(stuckSeconds: UInt32(options.seconds) + 1_800)
         do {
             let directory = try TemporaryDirectory()
             let run = try TortureRun(options, in: directory, interruption)

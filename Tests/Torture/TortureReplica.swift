@@ -147,11 +147,11 @@ final class TortureReplica: Sendable {
     /// Until nothing is left to be exchanged.
     func rest() async throws {
         let transport = HTTPTransport(
-            url: order.url, token: TortureHub.token, timeout: .seconds(20))
+            url: order.url, token: TortureHub.token, timeout: .seconds(60))
         var movedInAll = 0
         for _ in 0..<Self.restAttemptsMax {
             let moved = try await exchange(
-                through: transport, SyncOptions(deadline: .seconds(30)),
+                through: transport, SyncOptions(deadline: .seconds(300)),
                 tolerating: Self.hesitations)
             if let moved { movedInAll += moved }
             guard moved == 0 else {
