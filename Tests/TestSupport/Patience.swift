@@ -4,12 +4,13 @@ import Glibc
 /// machine that is many times slower than others and busy with all the other tests.
 ///
 /// It is the outer limit that turns a hang into a failure. No test goes by it: what passes, passes
-/// as soon as what it waits for is there.
+/// as soon as what it waits for is there. A task that waits may get its thread back only when all
+/// tests that block one are over, so the limit is longer than the whole suite takes.
 package enum Patience {
     /// For one condition.
-    package static let limit = Duration.seconds(1_200)
+    package static let limit = Duration.seconds(1_800)
     /// For a whole test, in the unit of `.timeLimit`.
-    package static let minutes = 30
+    package static let minutes = 60
 }
 
 /// Returns when something is so. It looks again and again, and gives its thread up in between.

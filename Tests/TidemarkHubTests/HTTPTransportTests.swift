@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkHTTP
@@ -5,7 +6,7 @@ import TidemarkSync
 
 /// Everything at the other end of an address that is no hub, or not the right one: a typed error,
 /// and the store still has every write.
-@Suite(.serialized)
+@Suite(.serialized, .timeLimit(.minutes(Patience.minutes)))
 struct HTTPTransportTests {
     struct Answer: Sendable, CustomTestStringConvertible {
         let testDescription: String

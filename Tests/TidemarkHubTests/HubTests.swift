@@ -11,7 +11,7 @@ import TidemarkHub
 import TidemarkSync
 
 /// The hub over real connections on loopback.
-@Suite(.serialized)
+@Suite(.serialized, .timeLimit(.minutes(Patience.minutes)))
 struct HubTests {
     let directory: TemporaryDirectory
     let hub: Store

@@ -6,6 +6,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// Subscriptions to more datasets than one question for news may name.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct ManySubscriptionsTests {
     let a: TestReplica
     let b: TestReplica

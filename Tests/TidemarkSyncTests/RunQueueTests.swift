@@ -9,6 +9,7 @@ import Tidemark
 ///     A ──▶ [run 1 ............] ▶ A
 ///        B ──▶ (waits)           [run 2 ....] ▶ B, C
 ///           C ──▶ (waits)
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct RunQueueTests {
     let a: TestReplica
     let b: TestReplica

@@ -5,6 +5,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// Subscriptions hold beyond the synchronizer, the process and the power.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct SubscriptionBookTests {
     let a: TestReplica
     let b: TestReplica

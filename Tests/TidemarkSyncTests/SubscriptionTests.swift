@@ -6,6 +6,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// Announcements of a peer, and what they set off.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct SubscriptionTests {
     let a: TestReplica
     let b: TestReplica

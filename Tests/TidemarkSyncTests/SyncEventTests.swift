@@ -6,6 +6,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// What a synchronizer tells, to whom, and in which order.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct SyncEventTests {
     let a: TestReplica
     let b: TestReplica

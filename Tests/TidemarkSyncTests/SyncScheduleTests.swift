@@ -6,6 +6,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// Background work in virtual time: by the clock, by the network, and the full exchange.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct SyncScheduleTests {
     let a: TestReplica
     let b: TestReplica

@@ -6,6 +6,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// Runs of a synchronizer: attempts, errors, joining, cancellation, deadline.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct SynchronizerTests {
     let a: TestReplica
     let b: TestReplica

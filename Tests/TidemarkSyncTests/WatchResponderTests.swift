@@ -5,6 +5,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// The answering side of a watch: when it answers, and what.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct WatchResponderTests {
     let a: TestReplica
     let b: TestReplica

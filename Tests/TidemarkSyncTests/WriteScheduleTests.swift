@@ -6,6 +6,7 @@ import Tidemark
 @testable import TidemarkSync
 
 /// What is written here leaves by itself a little later, and what came from the peer does not.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct WriteScheduleTests {
     let a: TestReplica
     let b: TestReplica

@@ -9,7 +9,7 @@ import TidemarkSync
 
 /// The example of the article *ServiceMesh* is the code of `ServiceMesh.swift`, to the letter, and
 /// it works.
-@Suite(.serialized)
+@Suite(.serialized, .timeLimit(.minutes(Patience.minutes)))
 struct ServiceMeshTests {
     /// A service of the mesh that runs, on a free port.
     private struct Running {

@@ -1,10 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 import Tidemark
 import TidemarkSync
 
 /// The example of the article *SynchronizingApps* is the code of `OfflineFirstLoop.swift`, to the
 /// letter, and it works.
+@Suite(.timeLimit(.minutes(Patience.minutes)))
 struct OfflineFirstLoopTests {
     @Test func theArticleQuotesTheExample() throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
