@@ -96,7 +96,7 @@ struct SystemCallTests {
                     if let thread = reader.withLock({ $0 }) { pthread_kill(thread, SIGURG) }
                     usleep(1_000)
                 }
-                // The waiting reader can be joined by a writer only between two of its opens.
+                // A writer is let in only while the reader waits, not between two of its opens.
                 var writer: Int32 = -1
                 for _ in 0..<5_000 where writer < 0 && !isOver.load(ordering: .acquiring) {
                     writer = unsafe open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)

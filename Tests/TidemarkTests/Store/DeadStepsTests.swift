@@ -23,7 +23,7 @@ struct DeadStepsTests {
 
     /// After so many dead records in a row a walk looks for a gap, and notes one.
     private static let passedMin: UInt64 = 64
-    private static let deletedCount = 12_000
+    private static let deletedCount = 8_000
     private static let liveCount = 500
 
     private func key(_ number: Int) -> [UInt8] { bytes("key \(100_000 + number)") }
