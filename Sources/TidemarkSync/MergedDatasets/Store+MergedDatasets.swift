@@ -62,8 +62,8 @@ extension Store {
     }
 
     /// Moves the records of a dataset into another one, and deletes the emptied one. Each record
-    /// goes in one atomic step, so that it is in one of the two at any time. The next exchange
-    /// hands over both.
+    /// goes in one atomic step, so that it is in one of the two at any time. The next exchanges
+    /// hand over both: first what was moved, and when a peer has that, that it is gone from here.
     ///
     /// Of a key that both have with different values the policy decides: the target's record is the
     /// local one, and there is no ancestor. Records for which it decides nothing stay, and then the
@@ -103,9 +103,19 @@ extension Store {
         let cursor = try TidemarkSync.engine(name) { () throws(StoreError) in
             try source.keys()
         }
+        var hasBegun = false
         while let key = try merge.nextKey(of: cursor) {
             guard !Task.isCancelled else { throw .cancelled(dataset: name) }
+            if !hasBegun {
+                try TidemarkSync.engine(name) { () throws(StoreError) in
+                    try source.beginMoving(into: destination)
+                }
+                hasBegun = true
+            }
             try await merge.move(key, by: policy, &result)
+        }
+        try TidemarkSync.engine(name) { () throws(StoreError) in
+            try source.endMoving(into: destination)
         }
         guard result.left == 0 else { return result }
         result.isRetired = try TidemarkSync.engine(name) { () throws(StoreError) -> Bool in
