@@ -75,7 +75,8 @@ extension SyncSession {
         try engine(dataset.name) { () throws(StoreError) in try dataset.waitsForMoved(with: peer) }
     }
 
-    /// Exchanges another dataset over the same connection.
+    /// Exchanges another dataset over the same connection. What is the matter with that one alone
+    /// does not hold up this one: its own events and lists tell of it.
     ///
     /// - Returns: whether everything was.
     private func exchange(_ name: String) async throws(SyncError) -> Bool {
@@ -87,9 +88,25 @@ extension SyncSession {
         guard let other else { return false }
         let session = SyncSession(
             store: store, dataset: other, connection: connection, options: options, peer: peer)
-        let done = try await session.run(greeting: nil)
+        let done: SyncResult
+        do throws(SyncError) {
+            done = try await session.run(greeting: nil)
+        } catch {
+            guard error.isOfOneDataset else { throw error }
+            done = session.resultSoFar()
+        }
         result.bytesSent += done.bytesSent
         result.bytesReceived += done.bytesReceived
         return done.isComplete
+    }
+}
+
+extension SyncError {
+    /// Whether it is about records or the life of one dataset, so that others may go on.
+    fileprivate var isOfOneDataset: Bool {
+        [
+            .conflictPending, .recordRefused, .tooLarge, .datasetDeleted, .partialReplica,
+            .contended,
+        ].contains(code)
     }
 }

@@ -57,10 +57,12 @@ struct MergedHandOverTests {
     /// - Returns: how often the handler was asked.
     @discardableResult
     private func exchange(
-        _ transport: any SyncTransport, recordsPerRunMax: Int? = nil
+        _ transport: any SyncTransport, recordsPerRunMax: Int? = nil,
+        change: (inout SyncOptions) -> Void = { _ in }
     ) async throws -> Int {
         let asked = Box<Int>()
         var options = SyncOptions(recordsPerRunMax: recordsPerRunMax)
+        change(&options)
         options.mergedDatasetsHandler = { datasets in
             asked.set(datasets.merged.count)
             return .merge(.keepLocal)
@@ -175,6 +177,48 @@ struct MergedHandOverTests {
         #expect(done.isComplete && done.pushed == Self.keys.count - 1)
         #expect(try b.dataset("old").count() == 1)
         for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
+    }
+
+    // MARK: - What is the matter with the one that is merged
+
+    @Test func aConflictInAMergedDatasetHoldsUpNothingElse() async throws {
+        try link()
+        try await a.store.synchronize(with: b.transport)
+        try a.dataset("old").put("mine", for: "a")
+        try b.dataset("old").put("theirs", for: "a")
+        try a.dataset("profile").put("Paris", for: "city")
+        for _ in 0..<2 {
+            let asked = try await exchange(b.transport) { $0.policies["old"] = .leavePending }
+            #expect(asked == 0)
+            #expect(try b.dataset("profile").text("city") == "Paris")
+            #expect(try a.dataset("old").pendingConflicts().count == 1)
+        }
+        try a.dataset("old").settle(Array("a".utf8), with: .keepLocal)
+        let asked = try await exchange(b.transport) { $0.policies["old"] = .leavePending }
+        #expect(asked == 1)
+        #expect(try b.store.existingDataset("old") == nil)
+        #expect(try b.dataset("profile").text("a") == "mine")
+        try expectEqual([a, b], dataset: "profile")
+    }
+
+    @Test func aRefusedRecordOfAMergedDatasetHoldsUpNothingElse() async throws {
+        try link()
+        try a.dataset("profile").put("Paris", for: "city")
+        let gate = Gate()
+        for _ in 0..<2 {
+            let asked = try await exchange(b.transport) { options in
+                options.validate = { record in try gate.check(record) }
+            }
+            #expect(asked == 0)
+            #expect(try b.dataset("profile").text("city") == "Paris")
+        }
+        #expect(try a.dataset("old").failedRecords().map(\.keyText) == ["c"])
+        gate.open()
+        try a.dataset("old").retryFailedRecords()
+        #expect(try await exchange(b.transport) == 1)
+        #expect(try b.store.existingDataset("old") == nil)
+        #expect(try b.dataset("profile").text("c") == "of c")
+        try expectEqual([a, b], dataset: "profile")
     }
 
     /// What has come in part only is not merged: its retirement would not reach the rest.
