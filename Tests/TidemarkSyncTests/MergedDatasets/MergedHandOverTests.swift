@@ -179,6 +179,46 @@ struct MergedHandOverTests {
         for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
     }
 
+    /// Over random cuts and caps, with the store closed in between, in exchanges of one dataset and
+    /// of all: nothing is ever missing at the hub, and in the end everything is merged.
+    @Test(arguments: 0..<8)
+    func cutOffAnywhereNothingIsMissing(_ run: UInt64) async throws {
+        let seed = Seed.drawn().rawValue &+ run
+        var random = SeededGenerator(seed: seed)
+        let name = Self.names[Int(run % 2)]
+        try link(name)
+        for _ in 0..<12 {
+            let last = Int.random(in: 1..<16, using: &random)
+            let moment: InterposedTransport.Moment =
+                Bool.random(using: &random) ? .beforeRequest : .beforeAnswer
+            let transport = watched(
+                name,
+                act: { point in
+                    guard point.number >= last, point.moment == moment else { return }
+                    throw SyncError(.unreachable, "the test lost a message; repeat the exchange")
+                })
+            let isCapped = Bool.random(using: &random)
+            let cap = isCapped ? Int.random(in: 1...3, using: &random) : nil
+            do {
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    try await a.store.synchronize(with: transport)
+                } else {
+                    try await exchange(transport, recordsPerRunMax: cap)
+                }
+            } catch let error as SyncError {
+                #expect(error.code == .unreachable, "seed \(seed)")
+            }
+            if Int.random(in: 0..<3, using: &random) == 0 { try a.reopen() }
+        }
+        for _ in 0..<5 { try await exchange(watched(name)) }
+        for replica in [a, b] {
+            #expect(try replica.store.existingDataset(name) == nil, "seed \(seed)")
+            let count = try replica.dataset("profile").count()
+            #expect(count == Self.keys.count + 1, "seed \(seed)")
+        }
+        try expectEqual([a, b], dataset: "profile", "seed \(seed)")
+    }
+
     // MARK: - What is the matter with the one that is merged
 
     @Test func aConflictInAMergedDatasetHoldsUpNothingElse() async throws {
