@@ -66,6 +66,9 @@ extension SyncSession {
             guard let ours = try store.existingDataset(merged.name) else { return true }
             // Only a part of it could be moved, and all of it would be deleted.
             guard try !PartBook.isPart(ours) else { return false }
+            // One in which there never was anything gives nothing away: its first exchange was cut
+            // off when no more had come than that there is such a dataset.
+            guard try ours.knowledge().syncCount > .zero else { return true }
             return try ours.checkpoint(for: peer).pulledThrough > .zero
         }
     }

@@ -261,6 +261,25 @@ struct MergedHandOverTests {
         try expectEqual([a, b], dataset: "profile")
     }
 
+    /// Of a dataset nothing has come but that there is one.
+    @Test func cutOffAtItsBeginningItIsMergedByTheNextExchange() async throws {
+        try link()
+        let ours = a.store
+        let error = await #expect(throws: SyncError.self) {
+            try await exchange(
+                watched(act: { point in
+                    guard point.moment == .beforeRequest,
+                        try ours.existingDataset("old") != nil
+                    else { return }
+                    throw SyncError(.unreachable, "the test lost it; repeat the exchange")
+                }))
+        }
+        #expect(error?.code == .unreachable)
+        #expect(try a.dataset("old").count() == 0)
+        #expect(try await exchange(watched()) == 1)
+        try expectMerged()
+    }
+
     /// What has come in part only is not merged: its retirement would not reach the rest.
     @Test func whatHasNotComeWholeIsNotMergedYet() async throws {
         try link()
