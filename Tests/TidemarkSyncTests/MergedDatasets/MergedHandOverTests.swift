@@ -107,7 +107,8 @@ struct MergedHandOverTests {
         try link()
         var asked = 0
         for _ in 0..<20 {
-            asked += try await exchange(watched(), recordsPerRunMax: 2)
+            let count = try await exchange(watched(), recordsPerRunMax: 2)
+            asked += count
         }
         #expect(asked == 1)
         try expectMerged()
@@ -177,6 +178,21 @@ struct MergedHandOverTests {
         #expect(done.isComplete && done.pushed == Self.keys.count - 1)
         #expect(try b.dataset("old").count() == 1)
         for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
+    }
+
+    @Test func aPartWaitsForTheMovedAsWell() async throws {
+        try link()
+        try await a.store.synchronize(with: b.transport)
+        try a.dataset("profile").put("ours", for: "a")
+        try await a.store.mergeDataset("old", into: "profile", by: .leavePending)
+        try a.dataset("old").setSyncScope(.prefix("a"))
+        let waiting = try await a.dataset("old").synchronize(with: b.transport)
+        #expect(!waiting.isComplete && waiting.pushed == 0)
+        #expect(try b.dataset("old").count() == Self.keys.count)
+        try await a.dataset("profile").synchronize(with: b.transport)
+        let done = try await a.dataset("old").synchronize(with: b.transport)
+        #expect(done.isComplete)
+        #expect(try b.dataset("old").count() == 1)
     }
 
     /// Over random cuts and caps, with the store closed in between, in exchanges of one dataset and
