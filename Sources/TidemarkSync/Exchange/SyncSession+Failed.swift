@@ -57,11 +57,17 @@ extension SyncSession {
 
     // MARK: - Incoming
 
-    /// Asks for what is due by its keys, and lets go of what has been superseded.
+    /// Asks for what is due by its keys, and lets go of what has been superseded. What a deletion
+    /// of the dataset has seen is due, too, also if it was given up: mostly the peer has it no
+    /// more. It may, since a version that has won over another one lives on if the deletion had not
+    /// seen that one. And a deletion that has not seen it, as one made here, leaves it there.
     func reviewIncoming() async throws(SyncError) {
         guard !isForked else { return }
         let book = try openBook(.incoming)
         guard !book.entries.isEmpty else { return }
+        let wiped = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge().lifecycle.wiped
+        }
         var superseded: [FailedRecord] = []
         var due: [FailedRecord] = []
         for entry in book.entries {
@@ -70,9 +76,10 @@ extension SyncSession {
             }
             if local?.version.vector.contains(entry.write) ?? false {
                 superseded.append(entry)
-            } else if entry.state == .due, entry.peer == peer, !isOneWay {
-                due.append(entry)
+                continue
             }
+            let isDue = entry.state == .due || wiped.contains(entry.write)
+            if isDue, entry.peer == peer, !isOneWay { due.append(entry) }
         }
         try engine(dataset.name) { () throws(StoreError) in
             var batch = ReplicationBatch()

@@ -2,12 +2,17 @@ import Tidemark
 
 extension SyncSession {
     /// Hands over everything the peer lacks, page by page, or as much of it as may travel in one
-    /// exchange.
+    /// exchange; nothing as long as the peer lacks what was moved from here into another dataset.
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
+        guard try !waitsForMoved() else {
+            try await acknowledge()
+            return true
+        }
         try await reviewOutgoing()
         guard try await pushDifferences() else { return false }
+        guard differences == nil else { return true }
         var recordsMax = options.pageRecordsMax
         while true {
             let changes = try changesToPush(recordsMax: recordsMax)
@@ -18,6 +23,8 @@ extension SyncSession {
             }
             // What is about no record may still leave: how far we have pulled, for one.
             guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
+            // Looked at after reading: what went until then is in the page.
+            guard try !waitsForMoved() else { return true }
             switch try await send(changes, &recordsMax) {
             case .accepted(let isLast):
                 pushPosition = changes.through

@@ -49,7 +49,9 @@ struct FailedBook {
     static func list(
         of dataset: Dataset, _ direction: FailedRecord.Direction
     ) -> TimedNotes {
-        TimedNotes(which: .failed, dataset: dataset, part: direction == .incoming ? 0 : 1)
+        TimedNotes(
+            which: .failed, dataset: dataset,
+            part: direction == .incoming ? 0 : SystemDataset.outgoingFailures)
     }
 
     var isEmpty: Bool { entries.isEmpty && !hasOthers }

@@ -203,6 +203,45 @@ struct FailedRecordTests {
         #expect(try a.dataset().text("key") == nil)
     }
 
+    /// Nobody need try it again when the dataset was deleted with it.
+    @Test func whatADeletionReachedIsLetGo() async throws {
+        try put("bad", b)
+        try put("bad, too", b, "dropped")
+        let gate = Gate()
+        _ = try a.dataset()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let failed = try a.dataset().failedRecords().first { $0.keyText == "dropped" }
+        let dropped = try #require(failed)
+        #expect(try a.dataset().drop(dropped))
+        try b.store.deleteDataset("notes")
+        try put("fine", b, "other")
+        let result = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(result.isComplete)
+        #expect(try a.dataset().failedRecords(includingDropped: true).isEmpty)
+        #expect(try !a.dataset().holdsBackVectors())
+        #expect(try a.dataset().vector == b.dataset().vector)
+        try expectEqual([a, b])
+    }
+
+    /// A deletion here has not seen what was refused here, so that it is still to be had.
+    @Test func whatADeletionHasNotSeenIsNotClaimed() async throws {
+        try put("bad", b)
+        let bad = try #require(try b.dataset().record(for: "key")?.version.dot)
+        let gate = Gate()
+        _ = try a.dataset()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try a.store.deleteDataset("notes")
+        try put("new", a, "other")
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try !a.dataset().vector.contains(bad))
+        #expect(try failed(a).write == bad)
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try a.dataset().text("key") == "bad")
+        try expectEqual([a, b])
+    }
+
     // MARK: - Outgoing
 
     private static func large(_ count: Int) -> [UInt8] {
