@@ -82,6 +82,8 @@ struct PendingBook {
                 guard version.vector.contains(entry.version.dot) else { continue }
                 notes.append(
                     SystemNote(in: home, key: list.key(at: entry.time), value: nil))
+                count -= 1
+                bytes -= entry.byteCount
             }
             let same = known.first { $0.version.dot == version.dot }
             if let same, same.version == version, same.peer == peer, same.reason == reason {

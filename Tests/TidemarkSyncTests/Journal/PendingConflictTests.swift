@@ -312,6 +312,27 @@ struct PendingConflictTests {
         try expectEqual([a, b])
     }
 
+    /// A list that is full has room for a later version in place of one that waits.
+    @Test func aLaterVersionTakesAPlaceInAFullList() async throws {
+        for (replica, value) in [(a, "ours"), (b, "theirs")] {
+            var batch = WriteBatch()
+            let dataset = try replica.dataset()
+            for number in 0..<SyncLimits.pendingMax {
+                batch.put(value, for: "key \(number)", in: dataset)
+            }
+            try replica.store.write(batch)
+        }
+        try await expectPending(a, b)
+        try put("theirs, later", b, "key 7")
+        try await expectPending(a, b)
+        let waiting = try a.dataset().pendingConflicts(of: Array("key 7".utf8))
+        #expect(waiting.map(\.conflict.remote.valueText) == ["theirs, later"])
+        #expect(try PendingBook(a.dataset()).entries.count == SyncLimits.pendingMax)
+        // It was taken in with the position behind it.
+        let reached = try a.dataset().checkpoint(for: b.store.replicaID).pulledThrough
+        #expect(try reached == b.dataset().syncCount)
+    }
+
     // MARK: - Nothing is lost
 
     private static func numbers(_ value: [UInt8]?) -> Set<Int> {
