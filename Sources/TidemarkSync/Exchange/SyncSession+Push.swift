@@ -112,8 +112,10 @@ extension SyncSession {
             result.pushed += changed
             if let waiting = try firstWaiting(of: keys) { throw waiting }
             if try leaveOutRefused(keys) { return .again }
-            // At first they are taken for what the peer wrote meanwhile, which a pull brings.
-            guard result.attempts > 1, try await takeLeftOut(keys) else { return .conflicts }
+            // At first they are taken for what the peer wrote meanwhile, which a pull brings;
+            // unless there is no other attempt.
+            guard result.attempts > 1 || options.attemptsMax == 1, try await takeLeftOut(keys)
+            else { return .conflicts }
             return .again
         case .gap(let syncCount):
             return .gap(syncCount)

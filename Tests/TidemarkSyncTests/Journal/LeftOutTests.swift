@@ -113,6 +113,20 @@ struct LeftOutTests {
         #expect(try a.dataset().vector == b.dataset().vector)
     }
 
+    /// There is no second attempt in which it could be asked for.
+    @Test func oneAttemptIsEnoughForIt() async throws {
+        let gate = Gate()
+        _ = try await leaveOut(gate)
+        b.clock.putForward(bySeconds: 60)
+        try put("ours", b)
+        try put("more", b, "another")
+        let result = try await b.dataset().synchronize(
+            with: a.transport, options: SyncOptions(attemptsMax: 1, pageRecordsMax: 1))
+        #expect(result.attempts == 1 && result.conflicts == 1 && result.isComplete)
+        #expect(try a.dataset().text("key") == "ours")
+        #expect(try a.dataset().text("another") == "more")
+    }
+
     @Test func aConflictWithWhatWasLeftOutMayWait() async throws {
         let gate = Gate()
         let bad = try await leaveOut(gate)
