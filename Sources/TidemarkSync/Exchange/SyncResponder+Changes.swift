@@ -230,10 +230,11 @@ extension SyncResponder {
         {
             plan.batch.seen = request.page.knowledge.vector
         }
-        if request.page.isLast, !isPart, !holdsBack {
+        let waits = try !TimedNotes(which: .pending, dataset: dataset).isEmpty()
+        if request.page.isLast, !isPart, !waits {
             // The asker has compared what lies here under them, and this is what came of it.
             plan.batch.disowned = book.disputed
-            plan.batch.isSettled = true
+            plan.batch.isSettled = !holdsBack
             if isRemembered {
                 plan.batch.notes =
                     try book.notes(taking: batons, settling: plan.batch.disowned) + arrival

@@ -31,8 +31,7 @@ extension SyncSession {
 
     /// Notes that put records of the peer into the book.
     ///
-    /// - Throws: the refusal itself if there is no room, or versions are in doubt, all of which
-    ///   are to be compared in one exchange.
+    /// - Throws: the refusal itself if there is no room.
     func notes(
         onRefused refused: [(record: Record, error: SyncError)]
     ) throws(SyncError) -> [SystemNote] {
@@ -43,8 +42,35 @@ extension SyncSession {
         let notes = try engine(dataset.name) { () throws(StoreError) in
             try FailedBook(dataset, .incoming).notes(adding: failures, with: peer)
         }
-        guard !isForked, let notes else { throw first.error }
+        guard let notes else { throw first.error }
         return notes
+    }
+
+    /// Notes that take out of the book what failed before and was taken in now. While ids are in
+    /// doubt all that the peer has comes again, and what a version has seen under such an id says
+    /// nothing, so that nothing else would show it.
+    func notes(
+        onTaken records: [Record], _ plan: PullPlan
+    ) throws(SyncError) -> [SystemNote] {
+        guard isForked else { return [] }
+        let book = try openBook(.incoming)
+        var taken = Set(records.map(\.key))
+        for (record, _) in plan.refused { taken.remove(record.key) }
+        for (conflict, _) in plan.pending { taken.remove(conflict.key) }
+        let ended = book.entries.filter { $0.peer == peer && taken.contains($0.key) }
+        return try engine(dataset.name) { () throws(StoreError) in
+            try book.notes(removing: ended)
+        }
+    }
+
+    /// Whether the peer has a version that was refused here and whose dot may name another write,
+    /// too. Then it may not take that id for settled: it would keep the version under this dot, and
+    /// whoever has seen the other write would never take it.
+    func hasRefusedDisputed() throws(SyncError) -> Bool {
+        guard !peerDisputed.isEmpty else { return false }
+        return try openBook(.incoming).entries.contains {
+            $0.peer == peer && peerDisputed.contains($0.write.replica)
+        }
     }
 
     /// Takes note of records that failed in this exchange, after that is stored.
@@ -59,7 +85,6 @@ extension SyncSession {
 
     /// Asks for what is due by its keys, and lets go of what has been superseded.
     func reviewIncoming() async throws(SyncError) {
-        guard !isForked else { return }
         let book = try openBook(.incoming)
         guard !book.entries.isEmpty else { return }
         var superseded: [FailedRecord] = []
@@ -68,7 +93,8 @@ extension SyncSession {
             let local = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.storedRecord(for: entry.key)
             }
-            if local?.version.vector.contains(entry.write) ?? false {
+            let isSeen = local?.version.vector.contains(entry.write) ?? false
+            if isSeen, !isDisputed(entry.write) {
                 superseded.append(entry)
             } else if entry.state == .due, entry.peer == peer, !isOneWay {
                 due.append(entry)

@@ -45,9 +45,11 @@ extension SyncSession {
     }
 
     /// The changes without what failed before. As long as anything did, no page is the last one:
-    /// the peer must not claim to have seen all that we have.
+    /// the peer must not claim to have seen all that we have, nor take a disputed id for settled.
     private func pageToPush(_ changes: RecordPage) throws(SyncError) -> RecordPage {
         let held = try heldBack()
+        let settles = try !hasRefusedDisputed()
+        let isLast = changes.isLast && held.isEmpty && settles
         return try engine(dataset.name) { () throws(StoreError) -> RecordPage in
             // That there is a peer must be known before it has anything: of a dataset that
             // nobody else has, the store may forget deletions.
@@ -55,7 +57,7 @@ extension SyncSession {
             // After reading, so that all of the page is durable before it leaves.
             var page = try dataset.told(changes)
             page.leaveOut(held.versions)
-            page.isLast = changes.isLast && held.isEmpty
+            page.isLast = isLast
             if !has(.skipSyncBeforeSend) { try store.sync() }
             return page
         }
