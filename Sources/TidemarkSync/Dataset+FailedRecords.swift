@@ -17,8 +17,8 @@ extension Dataset {
             .sorted { $0.since < $1.since }
     }
 
-    /// Lets the next exchange with that peer try a record again: an incoming one is asked for by
-    /// its key, an outgoing one is sent by itself.
+    /// Lets the next exchanges try a record again: an incoming one is asked for by its key, of any
+    /// peer, an outgoing one is sent by itself to the peer that it failed with.
     ///
     /// - Returns: false if it is not in the list any more.
     /// - Throws: what `put` throws.

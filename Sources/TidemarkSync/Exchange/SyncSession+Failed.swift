@@ -83,10 +83,14 @@ extension SyncSession {
 
     // MARK: - Incoming
 
-    /// Asks for what is due by its keys, and lets go of what has been superseded.
+    /// Asks for what is due by its keys, and lets go of what has been superseded. Any peer is
+    /// asked: the one that had the version may be gone, or have another id.
     func reviewIncoming() async throws(SyncError) {
         let book = try openBook(.incoming)
         guard !book.entries.isEmpty else { return }
+        // What this peer has of them was refused after somebody asked to try again.
+        let refused = Set(
+            book.entries.filter { $0.peer == peer && $0.state != .due }.map(\.key))
         var superseded: [FailedRecord] = []
         var due: [FailedRecord] = []
         for entry in book.entries {
@@ -96,7 +100,7 @@ extension SyncSession {
             let isSeen = local?.version.vector.contains(entry.write) ?? false
             if isSeen, !isDisputed(entry.write) {
                 superseded.append(entry)
-            } else if entry.state == .due, entry.peer == peer, !isOneWay {
+            } else if entry.state == .due, !isOneWay, !refused.contains(entry.key) {
                 due.append(entry)
             }
         }
@@ -105,7 +109,9 @@ extension SyncSession {
             batch.notes = try book.notes(removing: superseded)
             if !batch.notes.isEmpty { _ = try dataset.replicate(batch) }
         }
-        try await take(due.map(\.key), due: due)
+        // Versions of several peers may be due of one key.
+        var keys: Set<[UInt8]> = []
+        try await take(due.map(\.key).filter { keys.insert($0).inserted }, due: due)
     }
 
     /// Takes the peer's versions of some keys, wherever they stand in its order of change.
@@ -161,7 +167,7 @@ extension SyncSession {
         for record in page.records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
-        let refused = Set(plan.refused.map { $0.record.key })
+        let ended = self.ended(entries, by: page, plan)
         var notes = try self.notes(on: plan.settled)
         guard let waiting = try notesToWait(plan.pending) else {
             // Nothing is stored: all stay due, and come again when there is room.
@@ -173,12 +179,29 @@ extension SyncSession {
         notes += try self.notes(onRefused: plan.refused)
         notes += try engine(dataset.name) { () throws(StoreError) -> [SystemNote] in
             let book = try FailedBook(dataset, .incoming)
-            return try book.notes(removing: entries.filter { !refused.contains($0.key) })
+            return try book.notes(removing: ended)
                 + BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
         }
         batch.notes = notes
         plan.batch = batch.writes.isEmpty && notes.isEmpty ? nil : batch
         return plan
+    }
+
+    /// Which entries end with the answer to a question about their keys. The peer that had the
+    /// version says with any answer what it has now, also if that is nothing. Another one may have
+    /// an older version: its answer counts if it descends from the one that is missing.
+    private func ended(
+        _ entries: [FailedRecord], by page: RecordPage, _ plan: PullPlan
+    ) -> [FailedRecord] {
+        let refused = Set(plan.refused.map { $0.record.key })
+        let brought = Dictionary(
+            page.records.map { ($0.key, $0.version.vector) }, uniquingKeysWith: { $0.union($1) })
+        return entries.filter { entry in
+            guard !refused.contains(entry.key) else { return false }
+            guard entry.peer != peer else { return true }
+            let isBrought = brought[entry.key]?.contains(entry.write) ?? false
+            return isBrought && !isDisputed(entry.write)
+        }
     }
 
     // MARK: - Outgoing
