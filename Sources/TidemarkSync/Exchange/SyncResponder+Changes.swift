@@ -68,11 +68,19 @@ extension SyncResponder {
             return try take(request, isPart: isPart)
         } catch {
             // So that the asker looks for the record that it is about, and leaves that one out.
-            guard error.storeError?.code == .invalidArgument, request.page.recordCount > 0 else {
+            guard error.storeError?.code == .invalidArgument, holdsUnstorable(request) else {
                 throw error
             }
             throw SyncError(.recordRefused, error.message, dataset: request.address.dataset)
         }
+    }
+
+    /// Whether any record of a page is at fault, and not what is said beside them: then no smaller
+    /// page would pass, and the asker would leave out one record after the other in vain.
+    private func holdsUnstorable(_ request: PushRequest) -> Bool {
+        let dataset = try? store.datasetForSync(request.address.dataset, creating: false)
+        guard let dataset else { return false }
+        return request.page.records.contains { dataset.refusalByStore(of: $0) != nil }
     }
 
     /// - Throws: `recordRefused` if any record of the page is.
