@@ -97,6 +97,13 @@ extension Dataset {
         try engine.replicate(batch, into: state)
     }
 
+    /// The same. Gives what the writes became, in their order; nil if any record has moved on.
+    package func replicated(_ batch: ReplicationBatch) throws(StoreError) -> [Dot]? {
+        var dots: [Dot] = []
+        let moved = try engine.replicate(batch, into: state, dots: &dots)
+        return moved.isEmpty ? dots : nil
+    }
+
     /// The newest retained version from which both descend; nil if there is none, or retention
     /// has dropped it.
     package func ancestor(
