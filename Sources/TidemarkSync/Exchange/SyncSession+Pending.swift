@@ -16,7 +16,14 @@ extension SyncSession {
     /// was settled, and no position moves before.
     func waitsInDoubt() throws(SyncError) -> Bool {
         guard isForked else { return false }
-        return try !openBook().entries.isEmpty
+        return try engine(dataset.name) { () throws(StoreError) -> Bool in
+            var waits = false
+            try PendingBook.forEach(in: dataset) { (_) throws(StoreError) in
+                waits = true
+                return false
+            }
+            return waits
+        }
     }
 
     func holdsBackVectors() throws(SyncError) -> Bool {
