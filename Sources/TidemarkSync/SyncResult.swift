@@ -46,6 +46,9 @@ public struct SyncResult: Hashable, Sendable {
     /// Whether both sides now hold what both held: false if ``SyncOptions/recordsPerRunMax`` or an
     /// error ended the exchange before, and as long as a record is left out that failed.
     public internal(set) var isComplete = false
+    /// Whether everything was exchanged but records that failed, in this exchange or before, and
+    /// were left out: then it is not complete, and to repeat it changes nothing.
+    public internal(set) var lacksOnlyFailed = false
     /// Rounds of pull and push.
     public internal(set) var attempts = 0
     /// This side's count of the dataset when the exchange ended.

@@ -13,7 +13,7 @@ extension SyncSession {
             let changes = try changesToPush(recordsMax: recordsMax)
             guard try isNews(changes) else {
                 try rememberWhatThePeerTold()
-                result.isComplete = try !hasFailures()
+                try noteEnd()
                 return true
             }
             // What is about no record may still leave: how far we have pulled, for one.
@@ -23,13 +23,19 @@ extension SyncSession {
                 pushPosition = changes.through
                 guard changes.isLast else { continue }
                 if isLast { peerDisputed = [] }
-                result.isComplete = try !hasFailures()
+                try noteEnd()
                 return true
             case .again: continue
             case .conflicts: return false
             case .gap(let syncCount): pushPosition = syncCount
             }
         }
+    }
+
+    /// Everything was exchanged that can be.
+    private func noteEnd() throws(SyncError) {
+        result.lacksOnlyFailed = try hasFailures()
+        result.isComplete = !result.lacksOnlyFailed
     }
 
     private func changesToPush(recordsMax: Int) throws(SyncError) -> RecordPage {
