@@ -47,6 +47,9 @@ public struct SyncResult: Hashable, Sendable {
     /// error ended the exchange before, as long as a record is left out that failed, and as long as
     /// the other side lacks what was moved from here into another dataset.
     public internal(set) var isComplete = false
+    /// Whether everything was exchanged but records that failed, in this exchange or before, and
+    /// were left out: then it is not complete, and to repeat it changes nothing.
+    public internal(set) var lacksOnlyFailed = false
     /// Rounds of pull and push.
     public internal(set) var attempts = 0
     /// This side's count of the dataset when the exchange ended.
