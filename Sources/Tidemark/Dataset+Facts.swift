@@ -30,15 +30,19 @@ extension Dataset {
     /// How many records, tombstones included, were written here and are not known to be anywhere
     /// else: those with ``Record/isDirty``, but for such as a peer has taken and not yet said so.
     ///
-    /// Costs in proportion to the changes since the last exchange with the peer that has most.
+    /// Costs in proportion to the changes since the last exchange with the peer that has most. As
+    /// long as any record is listed that failed and was left out of an exchange, nothing is known
+    /// by what was handed over: then it is O(n), and all that ``Record/isDirty`` says is counted.
     /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
     public func dirtyCount() throws(StoreError) -> Int {
-        let since = try engine.monitor.withLock { () throws(StoreError) in
+        let handedThrough = try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkOpen()
             guard state.isVisible else { throw StoreError.datasetNotFound(state.name) }
             // Who has everything up to here has every write of ours up to here.
             return state.peers.values.reduce(SyncCount.zero) { max($0, $1.pushedThrough) }
         }
+        // Positions are past what was left out. Looked at after them, since it is noted before.
+        let since = try hasLeftOut() ? SyncCount.zero : handedThrough
         // Deletions that were forgotten are known wherever they need to be.
         let changes = try engine.changes(of: state, since: since, isExchange: true)
         let cursor = RecordCursor(changes.steps, changes.dirtiness)
@@ -49,5 +53,12 @@ extension Dataset {
             count += isDirty ? 1 : 0
         }
         return count
+    }
+
+    /// Whether any record of the dataset is listed as left out of what a peer was handed.
+    private func hasLeftOut() throws(StoreError) -> Bool {
+        guard let failed = try store.existingSystemDataset(.failed) else { return false }
+        let prefix = Array(name.utf8) + [SystemDataset.outgoingFailures]
+        return try failed.keys(in: .prefix(prefix), limit: 1).next() != nil
     }
 }

@@ -6,7 +6,8 @@ extension Dataset {
     /// Left out is what has been settled by itself meanwhile: a version came here that descends
     /// from both. Of one key there may be several, each with another version of the other side.
     ///
-    /// O(what waits), and for each the history of its key.
+    /// O(what waits up to the last one that is given), and for each that is given its value and the
+    /// history of its key. Of what waits of other keys just the key is looked at.
     ///
     /// - Parameters:
     ///   - key: only those of this key; nil for all.
@@ -15,15 +16,15 @@ extension Dataset {
     public func pendingConflicts(
         of key: [UInt8]? = nil, limit: Int = .max
     ) throws(StoreError) -> [PendingConflict] {
-        let book = try PendingBook(self)
+        guard limit > 0 else { return [] }
         var waiting: [PendingConflict] = []
-        for entry in key.map({ book.entries(of: $0) }) ?? book.entries {
-            guard waiting.count < limit else { break }
+        try PendingBook.forEach(in: self, of: key) { (found) throws(StoreError) in
+            let entry = found.entry
             guard let local = try storedRecord(for: entry.key), !local.isDropped,
-                !local.version.vector.contains(entry.version.dot),
-                let remote = try book.remote(of: entry)
-            else { continue }
-            let ancestry = try ancestry(
+                !local.version.vector.contains(entry.version.dot)
+            else { return true }
+            let remote = found.remote
+            let ancestry = try self.ancestry(
                 of: entry.key, local: local.version, remote: remote.version)
             let conflict = Conflict(
                 dataset: name, key: entry.key, ancestry: ancestry, local: local, remote: remote)
@@ -31,6 +32,7 @@ extension Dataset {
                 PendingConflict(
                     conflict: conflict, peer: entry.peer, since: entry.time,
                     reason: entry.reason))
+            return waiting.count < limit
         }
         return waiting
     }
@@ -86,16 +88,14 @@ extension Dataset {
         _ outcome: ConflictSettlement.Outcome, _ journal: SyncJournalOptions, _ peer: ReplicaID?
     ) throws(StoreError) -> Bool {
         let seen = outcome.seen
-        let book = try PendingBook(self)
+        let book = try PendingBook(self, of: outcome.conflict.key)
         var batch = ReplicationBatch()
         batch.writes = outcome.writes
         batch.notes = try ConflictJournal(self, journal.bounded).notes(
             of: [(outcome, batch.writes.count - 1)],
             by: ConflictJournal.Source(policy: .application, peer: peer))
         batch.notes += try book.notes(
-            removing: book.entries(of: outcome.conflict.key).filter {
-                seen.contains($0.version.dot)
-            })
+            removing: book.entries.filter { seen.contains($0.version.dot) })
         return try replicate(batch).isEmpty
     }
 

@@ -17,8 +17,8 @@ extension Dataset {
             .sorted { $0.since < $1.since }
     }
 
-    /// Lets the next exchange with that peer try a record again: an incoming one is asked for by
-    /// its key, an outgoing one is sent by itself.
+    /// Lets the next exchanges try a record again: an incoming one is asked for by its key, of any
+    /// peer, an outgoing one is sent by itself to the peer that it failed with.
     ///
     /// - Returns: false if it is not in the list any more.
     /// - Throws: what `put` throws.
@@ -45,14 +45,9 @@ extension Dataset {
     private func change(
         _ failed: FailedRecord, to state: FailedRecord.State
     ) throws(StoreError) -> Bool {
-        let book = try FailedBook(self, failed.direction)
-        let known = book.entries.first {
-            $0.since == failed.since && $0.write == failed.write && $0.key == failed.key
-        }
-        guard let known else { return false }
-        var batch = ReplicationBatch()
-        batch.notes = [try book.note(known.changed(state: state))]
-        _ = try replicate(batch)
+        guard try FailedBook.change(failed, to: state, in: self) else { return false }
+        // An exchange that looks only at what has changed is to look at this one.
+        try touch()
         return true
     }
 

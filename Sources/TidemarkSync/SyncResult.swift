@@ -44,8 +44,12 @@ public struct SyncResult: Hashable, Sendable {
     public internal(set) var bytesSent = 0
     public internal(set) var bytesReceived = 0
     /// Whether both sides now hold what both held: false if ``SyncOptions/recordsPerRunMax`` or an
-    /// error ended the exchange before, and as long as a record is left out that failed.
+    /// error ended the exchange before, as long as a record is left out that failed, and as long as
+    /// the other side lacks what was moved from here into another dataset.
     public internal(set) var isComplete = false
+    /// Whether everything was exchanged but records that failed, in this exchange or before, and
+    /// were left out: then it is not complete, and to repeat it changes nothing.
+    public internal(set) var lacksOnlyFailed = false
     /// Rounds of pull and push.
     public internal(set) var attempts = 0
     /// This side's count of the dataset when the exchange ended.

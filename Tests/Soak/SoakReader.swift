@@ -21,7 +21,7 @@ struct SoakReader: Sendable {
         while SoakRun.now() < stop {
             let snapshot = try store.snapshot()
             let records = try snapshot.records(of: shared).collect()
-            try checkStamps(records)
+            try Self.checkStamps(records)
             counts.note(operations: 1)
             passes += 1
             if passes % 50 == 0, let known = held {
@@ -38,7 +38,7 @@ struct SoakReader: Sendable {
         }
     }
 
-    private func checkStamps(_ records: [Record]) throws {
+    static func checkStamps(_ records: [Record]) throws {
         var stamps: [UInt8: Set<[UInt8]>] = [:]
         for record in records {
             guard let writer = record.key.first, let value = record.value else { continue }

@@ -12,6 +12,7 @@ final class SoakRun {
     private let seed: Seed
     private var random: SeededGenerator
     private let writers: [SoakWriter]
+    private let backup: SoakBackup
     private let counts = SoakCounts()
     private var killed: [[UInt8]: [UInt8]] = [:]
     private var killedNumber: UInt64 = 0
@@ -21,6 +22,7 @@ final class SoakRun {
         self.seed = seed
         end = started + seconds
         child = SoakChild(seed)
+        backup = SoakBackup(directory)
         random = SeededGenerator(seed)
         writers = (0..<3).map { SoakWriter($0, SeededGenerator(Seed(seed.rawValue &+ UInt64($0)))) }
     }
@@ -79,15 +81,24 @@ final class SoakRun {
         }
         bodies.append { try SoakReader(store, readerSeed, counts).read(until: stop) }
         bodies.append { try Self.compact(store, until: stop, counts) }
+        let banks = (0..<2).map { _ in SoakBank(store, random.split(), counts) }
+        for bank in banks { bodies.append { try bank.transfer(until: stop) } }
+        let sessions = SoakSessions(store, random.split(), counts)
+        bodies.append { try sessions.run(until: stop) }
+        let backup = backup
+        bodies.append { try backup.repeatedly(store, until: stop, counts) }
         do {
             try runOnThreads(bodies)
             for writer in writers { try writer.checkAll(store) }
+            try SoakBank.check(store)
+            try backup.check(store, writers, &random)
             let damages = try store.verify().damages
             try require(damages.isEmpty, "verification finds \(damages)")
             try store.close()
             let again = try opened()
             for writer in writers { try writer.checkAll(again) }
             try checkKilled(again)
+            try SoakBank.check(again)
             try again.close()
         } catch {
             counts.difference("\(error)")
@@ -131,6 +142,7 @@ final class SoakRun {
             let store = try opened()
             try checkKilled(store)
             for writer in writers { try writer.checkAll(store) }
+            try SoakBank.check(store)
             try store.close()
         } catch {
             counts.difference("after a kill: \(error)")

@@ -57,6 +57,36 @@ struct SyncFactsTests {
         #expect(error?.code == .datasetNotFound)
     }
 
+    private struct Refusal: Error {}
+
+    /// The position of the peer is past it.
+    @Test func whatWasLeftOutIsCountedAsDirty() async throws {
+        let dataset = try a.dataset()
+        try dataset.put("bad", for: "key")
+        try dataset.put("fine", for: "other")
+        let choosy = SyncResponder(
+            store: b.store,
+            validate: { record in
+                if record.valueText == "bad" { throw Refusal() }
+            })
+        let error = await #expect(throws: SyncError.self) {
+            try await dataset.synchronize(with: InMemoryTransport(choosy))
+        }
+        #expect(error?.code == .recordRefused)
+        let facts = try dataset.syncFacts(with: b.store.replicaID)
+        #expect(facts.sentSyncCount == facts.syncCount)
+        let dirty = try dataset.records(includingDeleted: true).collect().filter(\.isDirty)
+        #expect(dirty.contains(where: { $0.keyText == "key" }))
+        #expect(try dataset.dirtyCount() == dirty.count)
+        // That of another dataset is none of this one's.
+        try a.dataset("notes2").put("1", for: "key")
+        try await a.dataset("notes2").synchronize(with: b.transport)
+        #expect(try a.dataset("notes2").dirtyCount() == 0)
+        try dataset.retryFailedRecords()
+        try await dataset.synchronize(with: b.transport)
+        #expect(try dataset.dirtyCount() == 0)
+    }
+
     @Test func theTimeOfCreationIsTheSameEverywhere() async throws {
         let dataset = try a.dataset()
         let made = try dataset.creationTime

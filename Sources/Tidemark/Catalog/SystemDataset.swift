@@ -34,6 +34,10 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     /// Datasets of which only a part is kept here, and what is known of each peer about that part.
     case scopes
 
+    /// Stored: in ``failed`` it follows the name of a dataset in the keys of those records of it
+    /// that were left out of what a peer was handed. No name has a byte as low as this.
+    package static let outgoingFailures: UInt8 = 1
+
     /// The name under which it is stored.
     var storedName: String { "~\(rawValue)" }
 

@@ -4,6 +4,14 @@ extension Engine {
     func replicate(
         _ batch: ReplicationBatch, into state: DatasetState
     ) throws(StoreError) -> [[UInt8]] {
+        var dots: [Dot] = []
+        return try replicate(batch, into: state, dots: &dots)
+    }
+
+    /// - Parameter dots: becomes what the writes became, in their order, if they were applied.
+    func replicate(
+        _ batch: ReplicationBatch, into state: DatasetState, dots: inout [Dot]
+    ) throws(StoreError) -> [[UInt8]] {
         try checkBounds(of: batch)
         let position: LogPosition
         let retired: DatasetID
@@ -54,6 +62,7 @@ extension Engine {
             // What is noted of a dataset may be news to its peers.
             if !batch.notes.isEmpty { touch(state) }
             publish(block, in: memtable)
+            dots = stamps.dots
             retired = formerID != state.recordsID ? formerID : 0
             position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
         }

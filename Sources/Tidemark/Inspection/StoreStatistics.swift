@@ -33,6 +33,17 @@ public struct StoreStatistics: Hashable, Sendable {
         /// Entries that are neither the newest version of a record nor that of a deleted one:
         /// superseded ones, and those of deleted datasets. They go as compaction comes to them.
         public internal(set) var deadCount = 0
+        /// Bytes of the keys and values of the live records, before compression; of values that lie
+        /// apart none, which ``StoreStatistics/valueFiles`` tell of.
+        public internal(set) var liveBytes: UInt64 = 0
+
+        /// Bytes of the file for each byte of what is live in it, and of a log, of what has been
+        /// written of it; nil if nothing is. What is above the other segments' is what compaction
+        /// would win here.
+        public var spaceAmplification: Double? {
+            guard liveBytes > 0 else { return nil }
+            return Double(isSealed ? fileBytes : storedBytes) / Double(liveBytes)
+        }
     }
 
     public let replicaID: ReplicaID
@@ -57,6 +68,8 @@ public struct StoreStatistics: Hashable, Sendable {
 /// How often each segment holds the newest version of a record, and all entries of each dataset.
 private struct EntryCounts {
     var live: [ObjectIdentifier: Int] = [:]
+    /// Of these, bytes of keys and values that lie in the segment itself.
+    var liveBytes: [ObjectIdentifier: UInt64] = [:]
     var tombstones: [ObjectIdentifier: Int] = [:]
     var all: [DatasetID: Int] = [:]
 }
@@ -93,6 +106,7 @@ extension Store {
             var row = memtable.statistics(written: UInt64(bytes), &counts.all)
             let tables = ObjectIdentifier(memtable.tables)
             row.liveCount = counts.live[tables] ?? 0
+            row.liveBytes = counts.liveBytes[tables] ?? 0
             row.deadCount = max(
                 0, row.entryCount - row.liveCount - (counts.tombstones[tables] ?? 0))
             segments.append(row)
@@ -108,6 +122,7 @@ extension Store {
             }
             let tables = ObjectIdentifier(parts.tables)
             row.liveCount = counts.live[tables] ?? 0
+            row.liveBytes = counts.liveBytes[tables] ?? 0
             row.deadCount = max(
                 0, row.entryCount - ownCount - row.liveCount - (counts.tombstones[tables] ?? 0))
             segments.append(row)
@@ -138,10 +153,10 @@ extension Store {
             try ScanSteps(
                 moment, dataset: id, range: .all, order: .forward, includingDeleted: true),
             dirtiness)
-        while let (kind, key, value, dot, tables) = try cursor.next({ entry, tables in
+        while let (kind, key, value, isApart, dot, tables) = try cursor.next({ entry, tables in
             (
                 entry.isLive(at: cursor.now) ? EntryKind.put : .delete, entry.key.count,
-                entry.valueCount, tables.dot(of: entry), ObjectIdentifier(tables)
+                entry.valueCount, entry.isApart, tables.dot(of: entry), ObjectIdentifier(tables)
             )
         }) {
             switch kind {
@@ -150,6 +165,7 @@ extension Store {
                 row.keyBytes += key
                 row.valueBytes += value
                 counts.live[tables, default: 0] += 1
+                counts.liveBytes[tables, default: 0] += UInt64(key + (isApart ? 0 : value))
             case .delete:
                 row.tombstoneCount += 1
                 counts.tombstones[tables, default: 0] += 1

@@ -65,6 +65,7 @@ struct DeadStretch {
     /// - Parameter passedCount: how many dead records were passed over.
     mutating func end(at key: ByteView?, passedCount: Int) {
         defer { edge = .unknown }
+        if passedCount > 0 { engine.gaps.notePassed(passedCount) }
         guard passedCount >= GapMemory.passedMin else { return }
         let begin: [UInt8]?
         switch edge {

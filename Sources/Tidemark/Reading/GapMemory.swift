@@ -100,6 +100,7 @@ final class GapMemory: Sendable {
     private let state = Mutex(State())
     /// A bit for each rest of a dataset's number by 64: set if there may be a span of such a one.
     private let datasets = Atomic<UInt64>(0)
+    private let passed = Atomic<UInt64>(0)
 
     /// Whether there may be a gap in a dataset. One load, where there mostly is none.
     @inline(__always)
@@ -114,6 +115,16 @@ final class GapMemory: Sendable {
 
     /// How often one was added or used. For tests.
     var useCount: UInt64 { state.withLock { $0.useCount } }
+
+    /// How many dead records walks have passed over that use this memory: each where several
+    /// sources are merged, and of a single run those in whole blocks. For tests.
+    var passedCount: UInt64 { passed.load(ordering: .relaxed) }
+
+    /// Takes note that a walk has passed over dead records. Not for every walk: only where there
+    /// were any.
+    func notePassed(_ count: Int) {
+        _ = passed.add(UInt64(count), ordering: .relaxed)
+    }
 
     // MARK: - Looking up
 
@@ -208,4 +219,6 @@ extension Store {
     /// or used.
     package var gapsNoted: Int { engine.gaps.count }
     package var gapUseCount: UInt64 { engine.gaps.useCount }
+    /// For tests: dead records that walks have passed over.
+    package var deadRecordsPassed: UInt64 { engine.gaps.passedCount }
 }

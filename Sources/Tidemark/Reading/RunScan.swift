@@ -25,6 +25,8 @@ struct RunScan {
     /// Whether to stop after many dead entries, so that somebody can see whether to jump.
     private let pausesInGaps: Bool
     private var isPaused = false
+    /// Entries of the blocks that were passed over before the last pause.
+    private(set) var pausedCount = 0
 
     /// - Parameters:
     ///   - start: the first key wanted.
@@ -108,6 +110,7 @@ struct RunScan {
             guard try goOn() else { return nil }
             if passedCount >= GapMemory.passedMin, pausesInGaps {
                 isPaused = true
+                pausedCount = passedCount
                 return nil
             }
             passedCount += slotEnd

@@ -82,7 +82,7 @@ struct ScanSteps {
     private mutating func nextBehindGap() throws(StoreError) -> Entry? {
         while let key = runScan!.resume() {
             isInStretch = true
-            passedCount += GapMemory.passedMin
+            passedCount += runScan!.pausedCount
             if let position = stretch?.goOn(from: key) {
                 try position.withPosition { (position) throws(StoreError) in
                     try runScan!.seek(to: position)

@@ -97,6 +97,23 @@ extension Dataset {
         try engine.replicate(batch, into: state)
     }
 
+    /// The same. Gives what the writes became, in their order; nil if any record has moved on.
+    package func replicated(_ batch: ReplicationBatch) throws(StoreError) -> [Dot]? {
+        var dots: [Dot] = []
+        let moved = try engine.replicate(batch, into: state, dots: &dots)
+        return moved.isEmpty ? dots : nil
+    }
+
+    /// Notes that something about the dataset changed, though no record of it did, so that an
+    /// exchange of what has changed looks at it.
+    package func touch() throws(StoreError) {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            engine.touch(state)
+        }
+        engine.waiters.wakeAll(for: name)
+    }
+
     /// The newest retained version from which both descend; nil if there is none, or retention
     /// has dropped it.
     package func ancestor(

@@ -10,9 +10,11 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     /// -1 if only the mapping is left.
     private var descriptor: Int32
     private var mapping: UnsafeMutableRawBufferPointer?
+    private let calls: SystemCalls
 
-    init(path: String, mode: FileMode) throws(StoreError) {
+    init(path: String, mode: FileMode, calls: SystemCalls) throws(StoreError) {
         self.path = path
+        self.calls = calls
         unsafe mapping = nil
         let flags: Int32 =
             switch mode {
@@ -20,7 +22,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
             case .create: O_RDWR | O_CREAT | O_TRUNC
             case .readWrite: O_RDWR
             }
-        descriptor = unsafe open(path, flags | O_CLOEXEC, 0o644)
+        descriptor = calls.make(.open, path) { unsafe open(path, flags | O_CLOEXEC, 0o644) }
         guard descriptor >= 0 else { throw .system("cannot open the file", path: path) }
     }
 
@@ -34,7 +36,8 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     func size() throws(StoreError) -> UInt64 {
         if descriptor < 0, let mapping = unsafe mapping { return UInt64(mapping.count) }
         var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0 else {
+        let result = calls.make(.fstat, path) { unsafe fstat(descriptor, &status) }
+        guard result == 0 else {
             throw .system("cannot tell the size", path: path)
         }
         return UInt64(status.st_size)
@@ -44,9 +47,11 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         if descriptor < 0 { return unsafe try readMapping(into: buffer, at: offset) }
         var done = 0
         while done < buffer.count {
-            let count = unsafe pread(
-                descriptor, buffer.baseAddress! + done, buffer.count - done,
-                off_t(offset) + off_t(done))
+            let wanted = calls.count(.pread, path, of: buffer.count - done)
+            let count = calls.make(.pread, path) {
+                unsafe pread(
+                    descriptor, buffer.baseAddress! + done, wanted, off_t(offset) + off_t(done))
+            }
             if count > 0 {
                 done += count
             } else if count == 0 {
@@ -54,7 +59,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
                     .corruption,
                     "the file ends \(buffer.count - done) bytes too early; restore it or repair",
                     location: StoreError.Location(path: path, offset: offset + UInt64(done)))
-            } else if errno != EINTR {
+            } else {
                 throw StoreError.system(
                     "cannot read", path: path, offset: offset + UInt64(done)
                 ).ofReading()
@@ -65,23 +70,26 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(StoreError) {
         var done = 0
         while done < bytes.count {
-            let count = unsafe pwrite(
-                descriptor, bytes.baseAddress! + done, bytes.count - done,
-                off_t(offset) + off_t(done))
+            let wanted = calls.count(.pwrite, path, of: bytes.count - done)
+            let count = calls.make(.pwrite, path) {
+                unsafe pwrite(
+                    descriptor, bytes.baseAddress! + done, wanted, off_t(offset) + off_t(done))
+            }
             if count > 0 {
                 done += count
             } else if count == 0 {
                 // Never seen; taking it for progress would be to try for ever.
                 errno = ENOSPC
                 throw .system("cannot write", path: path, offset: offset + UInt64(done))
-            } else if errno != EINTR {
+            } else {
                 throw .system("cannot write", path: path, offset: offset + UInt64(done))
             }
         }
     }
 
     func sync() throws(StoreError) {
-        guard fdatasync(descriptor) == 0 else { throw .system("cannot sync", path: path) }
+        let result = calls.make(.fdatasync, path) { fdatasync(descriptor) }
+        guard result == 0 else { throw .system("cannot sync", path: path) }
     }
 
     func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool {
@@ -92,9 +100,8 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func truncate(to size: UInt64) throws(StoreError) {
-        while ftruncate(descriptor, off_t(size)) != 0 {
-            guard errno == EINTR else { throw .system("cannot set the size", path: path) }
-        }
+        let result = calls.make(.ftruncate, path) { ftruncate(descriptor, off_t(size)) }
+        guard result == 0 else { throw .system("cannot set the size", path: path) }
     }
 
     func map(size: Int, reserving: Int) throws(StoreError) -> UnsafeMutableRawBufferPointer {
@@ -104,13 +111,14 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func reserve(_ size: Int) throws(StoreError) {
-        // A signal may interrupt it, and what it had reserved by then stays.
-        var failure = EINTR
-        while failure == EINTR { failure = posix_fallocate(descriptor, 0, off_t(size)) }
-        guard failure == 0 else {
+        let result = calls.make(.fallocate, path) { () -> Int32 in
+            // It gives the number in place of setting it.
+            let failure = posix_fallocate(descriptor, 0, off_t(size))
+            guard failure != 0 else { return 0 }
             errno = failure
-            throw .system("cannot reserve \(size) bytes", path: path)
+            return -1
         }
+        guard result == 0 else { throw .system("cannot reserve \(size) bytes", path: path) }
     }
 
     func mapForReading() throws(StoreError) -> UnsafeRawBufferPointer {
@@ -126,9 +134,10 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         guard let region = unsafe mapping, count > 0 else { return }
         let start = offset & ~4_095
         let end = min(offset + count, region.count)
-        guard
-            unsafe madvise(region.baseAddress! + start, end - start, Self.populateForReading) != 0
-        else { return }
+        let result = calls.make(.madvise, path) {
+            unsafe madvise(region.baseAddress! + start, end - start, Self.populateForReading)
+        }
+        guard result != 0 else { return }
         guard errno == EINVAL else {
             throw StoreError.system("cannot read", path: path, offset: UInt64(start)).ofReading()
         }

@@ -2,15 +2,21 @@ internal import Glibc
 
 /// The real operating system behind the door.
 package struct SystemStorage: Storage {
-    package init() {}
+    private let calls: SystemCalls
+
+    /// - Parameter faults: what a test has the operating system do; nil outside of tests.
+    package init(faults: (any SystemCallFaults)? = nil) {
+        calls = SystemCalls(faults: faults)
+    }
 
     package func createDirectory(_ path: String) throws(StoreError) {
-        guard unsafe mkdir(path, 0o755) != 0, errno != EEXIST else { return }
+        let result = calls.make(.mkdir, path) { unsafe mkdir(path, 0o755) }
+        guard result != 0, errno != EEXIST else { return }
         throw .system("cannot create the directory", path: path)
     }
 
     package func listDirectory(_ path: String) throws(StoreError) -> [String] {
-        guard let directory = unsafe opendir(path) else {
+        guard let directory = unsafe openDirectory(path) else {
             throw .system("cannot list the directory", path: path)
         }
         defer { unsafe closedir(directory) }
@@ -31,18 +37,29 @@ package struct SystemStorage: Storage {
         return names
     }
 
+    private func openDirectory(_ path: String) -> OpaquePointer? {
+        while true {
+            if !calls.isRefused(.opendir, path), let directory = unsafe opendir(path) {
+                return unsafe directory
+            }
+            guard errno == EINTR else { return nil }
+        }
+    }
+
     package func openFile(_ path: String, _ mode: FileMode) throws(StoreError) -> any StorageFile {
-        try SystemFile(path: path, mode: mode)
+        try SystemFile(path: path, mode: mode, calls: calls)
     }
 
     package func rename(_ source: String, to target: String) throws(StoreError) {
-        guard unsafe Glibc.rename(source, target) == 0 else {
+        let result = calls.make(.rename, source) { unsafe Glibc.rename(source, target) }
+        guard result == 0 else {
             throw .system("cannot rename to \(target)", path: source)
         }
     }
 
     package func link(_ source: String, to target: String) throws(StoreError) -> Bool {
-        guard unsafe Glibc.link(source, target) != 0 else { return true }
+        let result = calls.make(.link, source) { unsafe Glibc.link(source, target) }
+        guard result != 0 else { return true }
         switch errno {
         // EPERM also stands for a file system without hard links and for a file that the kernel
         // lets only its owner link.
@@ -52,20 +69,24 @@ package struct SystemStorage: Storage {
     }
 
     package func remove(_ path: String) throws(StoreError) {
-        guard unsafe unlink(path) == 0 || errno == ENOENT else {
+        let result = calls.make(.unlink, path) { unsafe unlink(path) }
+        guard result == 0 || errno == ENOENT else {
             throw .system("cannot remove", path: path)
         }
     }
 
     package func syncDirectory(_ path: String) throws(StoreError) {
-        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = calls.make(.open, path) {
+            unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
         guard descriptor >= 0 else { throw .system("cannot open the directory", path: path) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw .system("cannot sync the directory", path: path) }
+        let result = calls.make(.fsync, path) { fsync(descriptor) }
+        guard result == 0 else { throw .system("cannot sync the directory", path: path) }
     }
 
     package func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        try SystemLock.take(path)
+        try SystemLock.take(path, calls)
     }
 
     package func wallClockMilliseconds() -> UInt64 {
@@ -99,10 +120,13 @@ private final class SystemLock: Sendable {
         close(descriptor)
     }
 
-    static func take(_ path: String) throws(StoreError) -> SystemLock {
-        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+    static func take(_ path: String, _ calls: SystemCalls) throws(StoreError) -> SystemLock {
+        let descriptor = calls.make(.open, path) {
+            unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        }
         guard descriptor >= 0 else { throw .system("cannot open the lock file", path: path) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        let result = calls.make(.flock, path) { flock(descriptor, LOCK_EX | LOCK_NB) }
+        guard result == 0 else {
             let failure = errno
             let holder = holder(descriptor)
             close(descriptor)
@@ -118,9 +142,14 @@ private final class SystemLock: Sendable {
         }
         let lock = SystemLock(descriptor: descriptor)
         let text = Array(String(getpid()).utf8)
-        guard ftruncate(descriptor, 0) == 0,
-            unsafe pwrite(descriptor, text, text.count, 0) == text.count
-        else { throw .system("cannot write the process id", path: path) }
+        let truncated = calls.make(.ftruncate, path) { ftruncate(descriptor, 0) }
+        guard truncated == 0 else { throw .system("cannot empty the lock file", path: path) }
+        let written = calls.make(.pwrite, path) {
+            unsafe pwrite(descriptor, text, text.count, 0)
+        }
+        guard written == text.count else {
+            throw .system("cannot write the process id", path: path)
+        }
         return lock
     }
 

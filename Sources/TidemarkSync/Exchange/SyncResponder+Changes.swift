@@ -68,11 +68,19 @@ extension SyncResponder {
             return try take(request, isPart: isPart)
         } catch {
             // So that the asker looks for the record that it is about, and leaves that one out.
-            guard error.storeError?.code == .invalidArgument, request.page.recordCount > 0 else {
+            guard error.storeError?.code == .invalidArgument, holdsUnstorable(request) else {
                 throw error
             }
             throw SyncError(.recordRefused, error.message, dataset: request.address.dataset)
         }
+    }
+
+    /// Whether any record of a page is at fault, and not what is said beside them: then no smaller
+    /// page would pass, and the asker would leave out one record after the other in vain.
+    private func holdsUnstorable(_ request: PushRequest) -> Bool {
+        let dataset = try? store.datasetForSync(request.address.dataset, creating: false)
+        guard let dataset else { return false }
+        return request.page.records.contains { dataset.refusalByStore(of: $0) != nil }
     }
 
     /// - Throws: `recordRefused` if any record of the page is.
@@ -230,10 +238,11 @@ extension SyncResponder {
         {
             plan.batch.seen = request.page.knowledge.vector
         }
-        if request.page.isLast, !isPart, !holdsBack {
+        let waits = try !TimedNotes(which: .pending, dataset: dataset).isEmpty()
+        if request.page.isLast, !isPart, !waits {
             // The asker has compared what lies here under them, and this is what came of it.
             plan.batch.disowned = book.disputed
-            plan.batch.isSettled = true
+            plan.batch.isSettled = !holdsBack
             if isRemembered {
                 plan.batch.notes =
                     try book.notes(taking: batons, settling: plan.batch.disowned) + arrival

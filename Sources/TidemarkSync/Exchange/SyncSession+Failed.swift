@@ -31,8 +31,7 @@ extension SyncSession {
 
     /// Notes that put records of the peer into the book.
     ///
-    /// - Throws: the refusal itself if there is no room, or versions are in doubt, all of which
-    ///   are to be compared in one exchange.
+    /// - Throws: the refusal itself if there is no room.
     func notes(
         onRefused refused: [(record: Record, error: SyncError)]
     ) throws(SyncError) -> [SystemNote] {
@@ -43,8 +42,35 @@ extension SyncSession {
         let notes = try engine(dataset.name) { () throws(StoreError) in
             try FailedBook(dataset, .incoming).notes(adding: failures, with: peer)
         }
-        guard !isForked, let notes else { throw first.error }
+        guard let notes else { throw first.error }
         return notes
+    }
+
+    /// Notes that take out of the book what failed before and was taken in now. While ids are in
+    /// doubt all that the peer has comes again, and what a version has seen under such an id says
+    /// nothing, so that nothing else would show it.
+    func notes(
+        onTaken records: [Record], _ plan: PullPlan
+    ) throws(SyncError) -> [SystemNote] {
+        guard isForked else { return [] }
+        let book = try openBook(.incoming)
+        var taken = Set(records.map(\.key))
+        for (record, _) in plan.refused { taken.remove(record.key) }
+        for (conflict, _) in plan.pending { taken.remove(conflict.key) }
+        let ended = book.entries.filter { $0.peer == peer && taken.contains($0.key) }
+        return try engine(dataset.name) { () throws(StoreError) in
+            try book.notes(removing: ended)
+        }
+    }
+
+    /// Whether the peer has a version that was refused here and whose dot may name another write,
+    /// too. Then it may not take that id for settled: it would keep the version under this dot, and
+    /// whoever has seen the other write would never take it.
+    func hasRefusedDisputed() throws(SyncError) -> Bool {
+        guard !peerDisputed.isEmpty else { return false }
+        return try openBook(.incoming).entries.contains {
+            $0.peer == peer && peerDisputed.contains($0.write.replica)
+        }
     }
 
     /// Takes note of records that failed in this exchange, after that is stored.
@@ -57,20 +83,34 @@ extension SyncSession {
 
     // MARK: - Incoming
 
-    /// Asks for what is due by its keys, and lets go of what has been superseded.
+    /// Asks for what is due by its keys, and lets go of what has been superseded. Any peer is
+    /// asked: the one that had the version may be gone, or have another id.
+    ///
+    /// What a deletion of the dataset has seen is due with the peer that had it, also if it was
+    /// given up: mostly the peer has it no more. It may, since a version that has won over another
+    /// one lives on if the deletion had not seen that one. And a deletion that has not seen it, as
+    /// one made here, leaves it there.
     func reviewIncoming() async throws(SyncError) {
-        guard !isForked else { return }
         let book = try openBook(.incoming)
         guard !book.entries.isEmpty else { return }
+        // What this peer has of them was refused after somebody asked to try again.
+        let refused = Set(
+            book.entries.filter { $0.peer == peer && $0.state != .due }.map(\.key))
+        let wiped = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge().lifecycle.wiped
+        }
         var superseded: [FailedRecord] = []
         var due: [FailedRecord] = []
         for entry in book.entries {
             let local = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.storedRecord(for: entry.key)
             }
-            if local?.version.vector.contains(entry.write) ?? false {
+            let isSeen = local?.version.vector.contains(entry.write) ?? false
+            if isSeen, !isDisputed(entry.write) {
                 superseded.append(entry)
-            } else if entry.state == .due, entry.peer == peer, !isOneWay {
+            } else if entry.state == .due {
+                if !isOneWay, !refused.contains(entry.key) { due.append(entry) }
+            } else if entry.peer == peer, !isOneWay, wiped.contains(entry.write) {
                 due.append(entry)
             }
         }
@@ -79,7 +119,9 @@ extension SyncSession {
             batch.notes = try book.notes(removing: superseded)
             if !batch.notes.isEmpty { _ = try dataset.replicate(batch) }
         }
-        try await take(due.map(\.key), due: due)
+        // Versions of several peers may be due of one key.
+        var keys: Set<[UInt8]> = []
+        try await take(due.map(\.key).filter { keys.insert($0).inserted }, due: due)
     }
 
     /// Takes the peer's versions of some keys, wherever they stand in its order of change.
@@ -135,7 +177,7 @@ extension SyncSession {
         for record in page.records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
-        let refused = Set(plan.refused.map { $0.record.key })
+        let ended = self.ended(entries, by: page, plan)
         var notes = try self.notes(on: plan.settled)
         guard let waiting = try notesToWait(plan.pending) else {
             // Nothing is stored: all stay due, and come again when there is room.
@@ -147,12 +189,29 @@ extension SyncSession {
         notes += try self.notes(onRefused: plan.refused)
         notes += try engine(dataset.name) { () throws(StoreError) -> [SystemNote] in
             let book = try FailedBook(dataset, .incoming)
-            return try book.notes(removing: entries.filter { !refused.contains($0.key) })
+            return try book.notes(removing: ended)
                 + BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
         }
         batch.notes = notes
         plan.batch = batch.writes.isEmpty && notes.isEmpty ? nil : batch
         return plan
+    }
+
+    /// Which entries end with the answer to a question about their keys. The peer that had the
+    /// version says with any answer what it has now, also if that is nothing. Another one may have
+    /// an older version: its answer counts if it descends from the one that is missing.
+    private func ended(
+        _ entries: [FailedRecord], by page: RecordPage, _ plan: PullPlan
+    ) -> [FailedRecord] {
+        let refused = Set(plan.refused.map { $0.record.key })
+        let brought = Dictionary(
+            page.records.map { ($0.key, $0.version.vector) }, uniquingKeysWith: { $0.union($1) })
+        return entries.filter { entry in
+            guard !refused.contains(entry.key) else { return false }
+            guard entry.peer != peer else { return true }
+            let isBrought = brought[entry.key]?.contains(entry.write) ?? false
+            return isBrought && !isDisputed(entry.write)
+        }
     }
 
     // MARK: - Outgoing

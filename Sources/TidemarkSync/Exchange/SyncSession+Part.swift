@@ -67,6 +67,11 @@ extension SyncSession {
                 part?.whole = trusted(remote.vector)
             }
         }
+        guard try !waitsForMoved() else {
+            try storeProgress()
+            try await acknowledge()
+            return true
+        }
         return try await pushPart()
     }
 

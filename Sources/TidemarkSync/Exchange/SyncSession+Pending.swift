@@ -7,6 +7,25 @@ extension SyncSession {
     /// Whether there are writes whose dots may name other ones, too.
     var isForked: Bool { !doubted.isEmpty || !peerDisputed.isEmpty }
 
+    /// Whether a dot may name another write, too: then no vector says that it was seen.
+    func isDisputed(_ dot: Dot) -> Bool {
+        doubted.contains(dot.replica) || peerDisputed.contains(dot.replica)
+    }
+
+    /// Whether conflicts wait while ids are in doubt. These stay so until all that lies under them
+    /// was settled, and no position moves before.
+    func waitsInDoubt() throws(SyncError) -> Bool {
+        guard isForked else { return false }
+        return try engine(dataset.name) { () throws(StoreError) -> Bool in
+            var waits = false
+            try PendingBook.forEach(in: dataset) { (_) throws(StoreError) in
+                waits = true
+                return false
+            }
+            return waits
+        }
+    }
+
     func holdsBackVectors() throws(SyncError) -> Bool {
         try engine(dataset.name) { () throws(StoreError) in try dataset.holdsBackVectors() }
     }
@@ -64,8 +83,9 @@ extension SyncSession {
     /// Compares what waits with what is here now, and asks the policy again about what was not
     /// asked in this exchange: the versions, or the policy, may be others by now.
     func reviewPending() async throws(SyncError) {
+        guard try holdsBackVectors() else { return }
         // What is in doubt came again with the pages.
-        guard !isForked, try holdsBackVectors() else { return }
+        guard !isForked else { return try forgetSuperseded() }
         let book = try openBook()
         var left = book.entries
         while !left.isEmpty {
@@ -85,6 +105,26 @@ extension SyncSession {
                 guard let reason = waiting[entry.version.dot] else { continue }
                 noteWaiting(entry.key, reason)
             }
+        }
+    }
+
+    /// Lets go of what waits and has been superseded by what is here, without asking anybody.
+    func forgetSuperseded() throws(SyncError) {
+        let book = try openBook()
+        var superseded: [PendingBook.Entry] = []
+        for entry in book.entries where !isDisputed(entry.version.dot) {
+            let local = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.storedRecord(for: entry.key)
+            }
+            if local?.version.vector.contains(entry.version.dot) ?? false {
+                superseded.append(entry)
+            }
+        }
+        guard !superseded.isEmpty else { return }
+        try engine(dataset.name) { () throws(StoreError) in
+            var batch = ReplicationBatch()
+            batch.notes = try book.notes(removing: superseded)
+            _ = try dataset.replicate(batch)
         }
     }
 

@@ -7,6 +7,8 @@ extension SyncSession {
     func pull() async throws(SyncError) -> Bool {
         isFrozen = false
         forgetPending()
+        // What has been superseded since it began to wait holds up no dispute.
+        if isForked { try forgetSuperseded() }
         var isLast = false
         while !isLast {
             guard recordsLeft > 0 else {
@@ -36,6 +38,11 @@ extension SyncSession {
         }
         try await settlePending()
         try await checkPending()
+        if isFrozen, !isOneWay {
+            // What waited was superseded by what came now, and nothing holds back any more.
+            pullPosition = .zero
+            return try await pull()
+        }
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
         doubted = []
         confirmedKeys = []
@@ -97,17 +104,19 @@ extension SyncSession {
     ) async throws(SyncError) -> PullPlan {
         var plan = PullPlan()
         var batch = ReplicationBatch()
-        for record in page.records {
+        let records = page.records
+        for record in records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
         batch.notes = try notes(on: plan.settled)
         let waiting = try notesToWait(plan.pending)
         if let waiting { batch.notes += waiting }
         batch.notes += try notes(onRefused: plan.refused)
+        batch.notes += try notes(onTaken: records, plan)
         let holdsBack =
             try holdsBackVectors() || !plan.pending.isEmpty || !plan.refused.isEmpty
-        // What lies here under a doubted id is good only when all of it was compared, and settled.
-        guard !isFrozen, waiting != nil, !(holdsBack && isForked) else {
+        // What lies here under a doubted id is good only when all conflicts of it are settled.
+        guard !isFrozen, waiting != nil, try !waitsInDoubt() else {
             // No position and no vector may claim a record that was not taken in: the next
             // exchange begins where this one did. Those that were stand for themselves.
             batch.notes += try engine(dataset.name) { () throws(StoreError) -> [SystemNote] in
@@ -140,6 +149,8 @@ extension SyncSession {
             wiped: knowledge.lifecycle.wiped)
         if comparison != .ignore, !isKnown, let error = try await refusal(of: record) {
             plan.refused.append((record, error))
+            // It is compared with nothing.
+            if let renewal = renewal(of: local) { batch.writes.append(renewal) }
             return
         }
         if !knowledge.lifecycle.wiped.covers(record.version.vector),
@@ -273,7 +284,9 @@ extension SyncSession {
         }
         if page.isLast {
             batch.disowned = doubted.sorted()
-            batch.isSettled = true
+            // Without the peer's vector, what lies here under them counts as in the middle of an
+            // exchange, or a write would not descend from what it replaces.
+            batch.isSettled = !holdsBack
         }
         return batch
     }

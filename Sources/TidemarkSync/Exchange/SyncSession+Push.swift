@@ -2,34 +2,47 @@ import Tidemark
 
 extension SyncSession {
     /// Hands over everything the peer lacks, page by page, or as much of it as may travel in one
-    /// exchange.
+    /// exchange; nothing as long as the peer lacks what was moved from here into another dataset.
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func push() async throws(SyncError) -> Bool {
+        guard try !waitsForMoved() else {
+            try await acknowledge()
+            return true
+        }
         try await reviewOutgoing()
         guard try await pushDifferences() else { return false }
+        guard differences == nil else { return true }
         var recordsMax = options.pageRecordsMax
         while true {
             let changes = try changesToPush(recordsMax: recordsMax)
             guard try isNews(changes) else {
                 try rememberWhatThePeerTold()
-                result.isComplete = try !hasFailures()
+                try noteEnd()
                 return true
             }
             // What is about no record may still leave: how far we have pulled, for one.
             guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
+            // Looked at after reading: what went until then is in the page.
+            guard try !waitsForMoved() else { return true }
             switch try await send(changes, &recordsMax) {
             case .accepted(let isLast):
                 pushPosition = changes.through
                 guard changes.isLast else { continue }
                 if isLast { peerDisputed = [] }
-                result.isComplete = try !hasFailures()
+                try noteEnd()
                 return true
             case .again: continue
             case .conflicts: return false
             case .gap(let syncCount): pushPosition = syncCount
             }
         }
+    }
+
+    /// Everything was exchanged that can be.
+    private func noteEnd() throws(SyncError) {
+        result.lacksOnlyFailed = try hasFailures()
+        result.isComplete = !result.lacksOnlyFailed
     }
 
     private func changesToPush(recordsMax: Int) throws(SyncError) -> RecordPage {
@@ -45,9 +58,11 @@ extension SyncSession {
     }
 
     /// The changes without what failed before. As long as anything did, no page is the last one:
-    /// the peer must not claim to have seen all that we have.
+    /// the peer must not claim to have seen all that we have, nor take a disputed id for settled.
     private func pageToPush(_ changes: RecordPage) throws(SyncError) -> RecordPage {
         let held = try heldBack()
+        let settles = try !hasRefusedDisputed()
+        let isLast = changes.isLast && held.isEmpty && settles
         return try engine(dataset.name) { () throws(StoreError) -> RecordPage in
             // That there is a peer must be known before it has anything: of a dataset that
             // nobody else has, the store may forget deletions.
@@ -55,7 +70,7 @@ extension SyncSession {
             // After reading, so that all of the page is durable before it leaves.
             var page = try dataset.told(changes)
             page.leaveOut(held.versions)
-            page.isLast = changes.isLast && held.isEmpty
+            page.isLast = isLast
             if !has(.skipSyncBeforeSend) { try store.sync() }
             return page
         }
@@ -112,7 +127,8 @@ extension SyncSession {
             result.pushed += changed
             if let waiting = try firstWaiting(of: keys) { throw waiting }
             if try leaveOutRefused(keys) { return .again }
-            // At first they are taken for what the peer wrote meanwhile, which a pull brings.
+            // At first they are taken for what the peer wrote meanwhile, which a pull brings;
+            // unless there is no other attempt.
             guard result.attempts > 1 || options.attemptsMax == 1, try await takeLeftOut(keys)
             else { return .conflicts }
             return .again

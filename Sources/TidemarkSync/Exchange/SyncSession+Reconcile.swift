@@ -185,7 +185,8 @@ extension SyncSession {
         }
     }
 
-    /// Pushes what a search has found here and not there, before what has changed since.
+    /// Pushes what a search has found here and not there, before what has changed since. What of it
+    /// is left then must not be pushed now.
     ///
     /// - Returns: false if the peer has versions that must be pulled and merged first.
     func pushDifferences() async throws(SyncError) -> Bool {
@@ -204,6 +205,7 @@ extension SyncSession {
                 left = left.dropFirst(lookedAt)
                 continue
             }
+            guard try !waitsForMoved() else { return true }
             switch try await send(changes, &recordsMax) {
             case .accepted: left = left.dropFirst(lookedAt)
             case .again: continue

@@ -20,6 +20,10 @@ import Tidemark
 // With the last page the forked side's own writes under the disputed id are all the other side's,
 // too, and the id is as good as that of any other replica. An exchange that is cut off before does
 // all this again.
+//
+// A version that is refused here is compared with nothing. What is here of its key is written anew
+// if its dot is doubtful; if that of the refused version is, the forked side goes on disputing the
+// id, and all else is exchanged.
 
 extension SyncSession {
     /// Takes note of a fork of this store that shows in what the peer knows.
@@ -98,6 +102,17 @@ extension SyncSession {
             return certain.version.time >= doubtful.version.time
         default: return false
         }
+    }
+
+    /// What is here of a key whose version at the peer is refused: written anew if its dot may name
+    /// another write, too, since no comparison shows whether it does. nil if its dot is certain.
+    func renewal(of stored: Record?) -> ReplicatedWrite? {
+        guard let stored, isDoubted(stored) else { return nil }
+        return ReplicatedWrite(
+            key: stored.key,
+            content: .rewrite(
+                value: stored.value, of: stored.version, seen: stripped(stored), keepsTime: true,
+                expiresAt: stored.expiresAt), expected: stored.version)
     }
 
     /// Before the last page is applied: writes anew what the peer has nothing of.

@@ -153,7 +153,7 @@ final class SyncSession {
         if remote == nil { try settleAlone() }
         try await takeMerged(greeting?.merged ?? [])
         guard try await push() else { return false }
-        try await retireMerged()
+        if result.isComplete { try await retireMerged() }
         return true
     }
 

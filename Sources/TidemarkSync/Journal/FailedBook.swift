@@ -49,7 +49,9 @@ struct FailedBook {
     static func list(
         of dataset: Dataset, _ direction: FailedRecord.Direction
     ) -> TimedNotes {
-        TimedNotes(which: .failed, dataset: dataset, part: direction == .incoming ? 0 : 1)
+        TimedNotes(
+            which: .failed, dataset: dataset,
+            part: direction == .incoming ? 0 : SystemDataset.outgoingFailures)
     }
 
     var isEmpty: Bool { entries.isEmpty && !hasOthers }
@@ -101,6 +103,33 @@ struct FailedBook {
                         last: time, state: .waiting)))
         }
         return count <= SyncLimits.failedMax ? notes : nil
+    }
+
+    /// Puts an entry into another state by compare-and-set: an exchange may change it meanwhile, or
+    /// take it out. O(log n).
+    ///
+    /// - Returns: false if it is there no more.
+    static func change(
+        _ failed: FailedRecord, to state: FailedRecord.State, in dataset: Dataset
+    ) throws(StoreError) -> Bool {
+        let list = Self.list(of: dataset, failed.direction)
+        guard let home = try list.existing() else { return false }
+        let place = list.key(at: failed.since)
+        while true {
+            guard let line = try home.record(for: place), let bytes = line.value,
+                let known = FailedRecord(
+                    dataset: dataset.name, direction: failed.direction, since: failed.since,
+                    decoding: bytes),
+                known.write == failed.write, known.key == failed.key
+            else { return false }
+            do throws(StoreError) {
+                try home.put(
+                    known.changed(state: state).encoded, for: place, ifAt: line.version.dot)
+                return true
+            } catch {
+                guard error.code == .versionMismatch else { throw error }
+            }
+        }
     }
 
     func note(_ entry: FailedRecord) throws(StoreError) -> SystemNote {

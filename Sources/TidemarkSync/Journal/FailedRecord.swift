@@ -24,7 +24,7 @@ public struct FailedRecord: Hashable, Sendable {
     public enum State: String, Hashable, Sendable {
         /// Nothing is done about it.
         case waiting
-        /// `Dataset.retry` was called: the next exchange with that peer tries again.
+        /// `Dataset.retry` was called: the next exchanges try again.
         case due
         /// `Dataset.drop` was called: it is not listed unless asked for, and never tried again.
         case dropped

@@ -31,26 +31,54 @@ struct PendingBook {
         let byteCount: Int
     }
 
+    /// An entry as it lies in the store.
+    struct Found {
+        let entry: Entry
+        fileprivate let bytes: [UInt8]
+        fileprivate let syncCount: SyncCount
+        fileprivate let expiresAt: UInt64?
+        /// Where the value is; nil for a tombstone.
+        fileprivate let value: Range<Int>?
+
+        /// The other side's version. O(bytes of its value).
+        var remote: Record {
+            Record(
+                key: entry.key, value: value.map { Array(bytes[$0]) }, version: entry.version,
+                syncCount: syncCount, isDirty: false, expiresAt: expiresAt)
+        }
+    }
+
     private let list: TimedNotes
     /// The one that has waited longest first.
     private(set) var entries: [Entry] = []
     private var bytes = 0
 
-    /// O(bytes of what waits).
-    init(_ dataset: Dataset) throws(StoreError) {
-        let list = TimedNotes(which: .pending, dataset: dataset)
+    /// O(what waits). Of the entries of other keys just the key is looked at.
+    ///
+    /// - Parameter key: only its entries; nil for all, as is needed to add any.
+    init(_ dataset: Dataset, of key: [UInt8]? = nil) throws(StoreError) {
+        list = TimedNotes(which: .pending, dataset: dataset)
         var entries: [Entry] = []
-        try list.forEach { (time, bytes) throws(StoreError) in
-            if let found = Self.decode(time, bytes) { entries.append(found.entry) }
+        try Self.forEach(in: dataset, of: key) { (found) throws(StoreError) in
+            entries.append(found.entry)
             return true
         }
-        self.list = list
         self.entries = entries
         bytes = entries.reduce(0) { $0 + $1.byteCount }
     }
 
-    func entries(of key: [UInt8]) -> [Entry] {
-        entries.filter { $0.key == key }
+    /// Hands out what waits, the one that has waited longest first, until the body says no.
+    ///
+    /// - Parameter key: only its entries; nil for all.
+    static func forEach(
+        in dataset: Dataset, of key: [UInt8]? = nil,
+        _ body: (Found) throws(StoreError) -> Bool
+    ) throws(StoreError) {
+        let list = TimedNotes(which: .pending, dataset: dataset)
+        try list.forEach { (time, bytes) throws(StoreError) in
+            guard let found = decode(time, bytes, of: key) else { return true }
+            return try body(found)
+        }
     }
 
     /// The other side's version with its value; nil if it does not wait any more.
@@ -148,34 +176,36 @@ struct PendingBook {
     }
 
     /// nil if the bytes are no such entry: it then waits for a version that knows its form.
+    ///
+    /// - Parameter wanted: nil also if it is of another key.
     private static func decode(
-        _ time: HybridTime, _ bytes: [UInt8]
-    ) -> (entry: Entry, remote: Record)? {
+        _ time: HybridTime, _ bytes: [UInt8], of wanted: [UInt8]? = nil
+    ) -> Found? {
         do throws(SyncError) {
             var reader = VersionReader(bytes)
             guard try reader.takeCode() == form else { return nil }
             let peer = try reader.takeReplica()
             let reason = try reader.takeReason()
             let key = try reader.plain { reader throws(SyncError) in
-                try reader.takeBytes("key", max: Limits.keyBytesMax)
+                try reader.takeRange("key", max: Limits.keyBytesMax)
             }
+            if let wanted, !bytes[key].elementsEqual(wanted) { return nil }
             let version = try reader.takeVersion()
             let syncCount = try reader.takeSyncCount()
             let expiresAt = try reader.takeExpiry()
-            var value: [UInt8]?
+            var value: Range<Int>?
             if try reader.takeFlag() {
                 value = try reader.plain { reader throws(SyncError) in
-                    try reader.takeBytes("value", max: Limits.valueBytesMax)
+                    try reader.takeRange("value", max: Limits.valueBytesMax)
                 }
             }
             try reader.finish()
             let entry = Entry(
-                time: time, peer: peer, reason: reason, key: key, version: version,
-                byteCount: bytes.count)
-            let remote = Record(
-                key: key, value: value, version: version, syncCount: syncCount, isDirty: false,
-                expiresAt: expiresAt)
-            return (entry, remote)
+                time: time, peer: peer, reason: reason, key: Array(bytes[key]),
+                version: version, byteCount: bytes.count)
+            return Found(
+                entry: entry, bytes: bytes, syncCount: syncCount, expiresAt: expiresAt,
+                value: value)
         } catch {
             return nil
         }

@@ -167,8 +167,8 @@ private struct ConflictReplay {
             var batch = ReplicationBatch()
             batch.writes = final.writes
             batch.notes = try ConflictJournal(dataset, journal).notes(of: [(final, 0)], by: source)
-            guard try dataset.replicate(batch).isEmpty else { return nil }
-            return try dataset.storedRecord(for: entry.key)?.version.dot
+            // The record may have been written again by the time at which it could be read.
+            return try dataset.replicated(batch)?.last
         }
     }
 }

@@ -7,7 +7,8 @@ public import Tidemark
 
 extension Store {
     /// Notes that a dataset is to go into another one, so that peers are told of it when they
-    /// exchange that one: for whoever links two identities, mostly a hub.
+    /// exchange that one: for whoever links two identities, mostly a hub. Notes of datasets that
+    /// are gone by now are removed with it. O(notes of the target).
     ///
     /// - Parameters:
     ///   - merged: an existing dataset, and whose it was.
@@ -31,13 +32,14 @@ extension Store {
         }
         guard let dataset = try datasetForSync(target, creating: true) else { return }
         let mark = try MergeMark(merged.origin, source)
-        guard try !mergedDatasets(into: target).contains(merged) else { return }
+        let known = try mergeNotes(into: target, limit: .max)
+        guard !known.merged.contains(merged) else { return }
+        let home = try systemDataset(.merged)
+        let key = MergeMark.key(merged.name, target)
         var batch = ReplicationBatch()
-        batch.notes = [
-            SystemNote(
-                in: try systemDataset(.merged), key: MergeMark.key(merged.name, target),
-                value: mark.encoded)
-        ]
+        let stale = known.stale.filter { $0 != key }.prefix(SyncLimits.mergedDatasetsMax)
+        batch.notes = stale.map { SystemNote(in: home, key: $0, value: nil) }
+        batch.notes.append(SystemNote(in: home, key: key, value: mark.encoded))
         _ = try dataset.replicate(batch)
     }
 
@@ -46,24 +48,39 @@ extension Store {
     ///
     /// - Throws: `closed`, `corruption`, `inputOutput`.
     public func mergedDatasets(into target: String) throws(StoreError) -> [MergedDataset] {
-        guard let notes = try existingSystemDataset(.merged) else { return [] }
+        try mergeNotes(into: target, limit: SyncLimits.mergedDatasetsMax).merged
+    }
+
+    /// Datasets that are to go into one, and the keys of notes about such as are gone: a dataset
+    /// that was deleted never comes back with the stamp that the note names.
+    ///
+    /// - Parameter limit: how many datasets to find at most.
+    private func mergeNotes(
+        into target: String, limit: Int
+    ) throws(StoreError) -> (merged: [MergedDataset], stale: [[UInt8]]) {
+        guard let notes = try existingSystemDataset(.merged) else { return ([], []) }
         let prefix = MergeMark.prefix(target)
         let cursor = try notes.records(in: .prefix(prefix))
         var merged: [MergedDataset] = []
-        while merged.count < SyncLimits.mergedDatasetsMax, let note = try cursor.next() {
+        var stale: [[UInt8]] = []
+        while merged.count < limit, let note = try cursor.next() {
             let bytes = Array(note.key.dropFirst(prefix.count))
+            // Those of a later version stay.
             guard let name = String(validating: bytes, as: UTF8.self),
-                let mark = MergeMark(decoding: note.value ?? []),
-                let source = try existingDataset(name), try mark.isOf(source)
+                let mark = MergeMark(decoding: note.value ?? [])
             else { continue }
-            merged.append(MergedDataset(name: name, origin: mark.origin))
+            if let source = try existingDataset(name), try mark.isOf(source) {
+                merged.append(MergedDataset(name: name, origin: mark.origin))
+            } else {
+                stale.append(note.key)
+            }
         }
-        return merged
+        return (merged, stale)
     }
 
     /// Moves the records of a dataset into another one, and deletes the emptied one. Each record
-    /// goes in one atomic step, so that it is in one of the two at any time. The next exchange
-    /// hands over both.
+    /// goes in one atomic step, so that it is in one of the two at any time. The next exchanges
+    /// hand over both: first what was moved, and when a peer has that, that it is gone from here.
     ///
     /// Of a key that both have with different values the policy decides: the target's record is the
     /// local one, and there is no ancestor. Records for which it decides nothing stay, and then the
@@ -103,9 +120,19 @@ extension Store {
         let cursor = try TidemarkSync.engine(name) { () throws(StoreError) in
             try source.keys()
         }
+        var hasBegun = false
         while let key = try merge.nextKey(of: cursor) {
             guard !Task.isCancelled else { throw .cancelled(dataset: name) }
+            if !hasBegun {
+                try TidemarkSync.engine(name) { () throws(StoreError) in
+                    try source.beginMoving(into: destination)
+                }
+                hasBegun = true
+            }
             try await merge.move(key, by: policy, &result)
+        }
+        try TidemarkSync.engine(name) { () throws(StoreError) in
+            try source.endMoving(into: destination)
         }
         guard result.left == 0 else { return result }
         result.isRetired = try TidemarkSync.engine(name) { () throws(StoreError) -> Bool in

@@ -9,8 +9,9 @@ import Tidemark
 //   watch (waits at the peer) ─ news ─▶ a run of those datasets ─▶ ...
 //
 // A notice is a count. It counts as done when this side's checkpoint has reached it; as long as
-// it has not (the run failed), the next question waits as after a failure. So it does while a
-// conflict waits to be settled, of which the peer announces nothing any more.
+// it has not (the run failed), the next question waits as after a failure. While a conflict waits
+// to be settled, the peer announces nothing of it any more: its dataset is exchanged again after
+// growing pauses of its own (`UnsettledDatasets`), and news of all others are waited for meanwhile.
 //
 // One watch names only so many datasets. More of them are asked about in several, a few of which
 // wait at the same time, and the next few after them: the longest wait is shared out, so that news
@@ -22,13 +23,17 @@ extension SyncRunner {
     /// Until the task is cancelled.
     func watch(_ subscriptions: Subscriptions, _ queue: RunQueue) async {
         var failures = 0
-        var unsettled: Set<String> = []
+        var unsettled = UnsettledDatasets(backOff: options.backOff)
         while !Task.isCancelled {
             var delay: Duration?
             do throws(SyncError) {
                 switch try await step(subscriptions, queue, &unsettled) {
                 case .goesOn: failures = 0
-                case .rests: (failures, delay) = (0, options.pollInterval)
+                case .rests:
+                    failures = 0
+                    delay = min(
+                        options.pollInterval,
+                        unsettled.pause(at: environment.now()) ?? options.pollInterval)
                 case .isBehind: failures += 1
                 }
             } catch {
@@ -54,15 +59,12 @@ extension SyncRunner {
         case goesOn
         /// There was nothing, and the peer did not wait for it.
         case rests
-        /// What was announced did not arrive or waits for a conflict to be settled, or there is no
-        /// peer to ask yet.
+        /// What was announced did not arrive, or there is no peer to ask yet.
         case isBehind
     }
 
-    /// - Parameter unsettled: datasets with conflicts that wait. They are announced no more, and
-    ///   are exchanged again without that, so that the policy is asked again.
     private func step(
-        _ subscriptions: Subscriptions, _ queue: RunQueue, _ unsettled: inout Set<String>
+        _ subscriptions: Subscriptions, _ queue: RunQueue, _ unsettled: inout UnsettledDatasets
     ) async throws(SyncError) -> Step {
         try await untilConnected()
         var names = subscriptions.names
@@ -72,31 +74,45 @@ extension SyncRunner {
         }
         guard let peer = status.peer else {
             // Who the peer is, and what it has, an exchange tells.
-            await queue.runInBackground(names.isEmpty ? nil : names)
+            let outcome = await queue.runInBackground(names.isEmpty ? nil : names)
+            if case .success(let report) = outcome {
+                unsettled.note(
+                    report.unsettled, of: Set(report.datasets.map(\.dataset)),
+                    at: environment.now(), random: { environment.random() })
+            }
             return status.peer == nil ? .isBehind : .goesOn
         }
+        unsettled.keep(names)
         guard !names.isEmpty else { return .rests }
         let answer: WatchAnswer
         do throws(SyncError) {
             answer = try await news(
-                of: names.sorted(), at: peer, isWaiting: unsettled.isEmpty)
+                of: names.subtracting(unsettled.silenced).sorted(), at: peer,
+                atMost: unsettled.pause(at: environment.now()))
         } catch {
             guard error.code == .peerChanged else { throw error }
             forgetPeer()
             return .goesOn
         }
-        let due = unsettled.union(answer.news.map(\.dataset))
+        let again = unsettled.due(at: environment.now())
+        let due = again.union(answer.news.map(\.dataset))
         guard !due.isEmpty else { return answer.hasWaited ? .goesOn : .rests }
-        if case .success(let report) = await queue.runInBackground(due) {
-            unsettled = report.unsettled
-        }
-        guard unsettled.isEmpty else { return .isBehind }
-        for item in answer.news {
-            guard try pulledThrough(item.dataset, of: peer) >= item.since else {
-                return .isBehind
+        let outcome = await queue.runInBackground(due)
+        var left = unsettled.names
+        if case .success(let report) = outcome { left = report.unsettled }
+        unsettled.note(
+            left, of: due, at: environment.now(), random: { environment.random() })
+        var hasArrived = true
+        for item in answer.news
+        where try pulledThrough(item.dataset, of: peer) < item.since {
+            if unsettled.names.contains(item.dataset) {
+                unsettled.silence(item.dataset)
+            } else {
+                hasArrived = false
             }
         }
-        return .goesOn
+        if case .failure = outcome { return .isBehind }
+        return hasArrived ? .goesOn : .isBehind
     }
 
     /// Up to which of the peer's changes of a dataset everything is here.
@@ -111,10 +127,13 @@ extension SyncRunner {
 
     /// What is ahead at the peer: at once, or when there is any, or nothing after a while.
     ///
-    /// - Parameter isWaiting: false to be told at once, of nothing, too.
+    /// - Parameter bound: how long to wait at most; nil for as long as a watch may. With zero it is
+    ///   told at once, of nothing, too.
     private func news(
-        of names: [String], at peer: ReplicaID, isWaiting: Bool
+        of names: [String], at peer: ReplicaID, atMost bound: Duration?
     ) async throws(SyncError) -> WatchAnswer {
+        guard !names.isEmpty else { return WatchAnswer(hasWaited: false, news: []) }
+        let isWaiting = bound.map { $0 > .zero } ?? true
         let chunks = stride(from: 0, to: names.count, by: options.watchItemsMax).map { start in
             Array(names[start...].prefix(options.watchItemsMax))
         }
@@ -129,9 +148,12 @@ extension SyncRunner {
             }
             guard answer.news.isEmpty, isWaiting else { return answer }
         }
+        // Rounded up: no time is spent on asking again before a pause is over.
+        let longest = min(
+            bound?.millisecondsRoundedUp ?? SyncLimits.watchMillisecondsMax,
+            SyncLimits.watchMillisecondsMax)
         let wait = max(
-            SyncLimits.watchMillisecondsMax / max(rounds.count, 1),
-            SyncLimits.watchMillisecondsMin)
+            longest / max(rounds.count, 1), min(longest, SyncLimits.watchMillisecondsMin))
         for round in rounds {
             let next = try await ask(round, peer, milliseconds: wait)
             guard next.news.isEmpty else { return next }

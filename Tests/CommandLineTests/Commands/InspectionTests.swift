@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Tidemark
 
 @testable import tidemark
 
@@ -93,9 +94,44 @@ import Testing
         #expect(objects.map { $0["kind"] as? String }.prefix(3) == ["store", "dataset", "dataset"])
         #expect(objects.last?["kind"] as? String == "segment")
         #expect((objects[0]["replica"] as? String)?.count == 32)
+        let segment = try #require(objects.last)
+        #expect(segment["live"] as? Int == 2)
+        let (entries, dead) = (segment["entries"] as? Int, segment["dead"] as? Int)
+        #expect(entries != nil && entries == dead.map { $0 + 3 }, "two live, one deleted")
+        // apple: red, and mint with nothing.
+        #expect(segment["liveBytes"] as? Int == 12)
+        for object in [segment, objects[0]] {
+            let space = try #require(object["spaceAmplification"] as? Double)
+            #expect(space > 1)
+        }
         let text = try await tool.succeed("stats", store).text
+        #expect(text.contains(" bytes on disk for each that is live\n"))
         #expect(text.contains("\nDATASET "))
         #expect(text.contains("\nSEGMENT "))
+    }
+
+    @Test func statsOfSeveralSegments() async throws {
+        let opened = try Store.open(at: store, options: StoreOptions(compactsAutomatically: false))
+        let records = try opened.dataset("records")
+        for number in 0..<100 { try records.put("value", for: "key \(100 + number)") }
+        try opened.compact()
+        for number in 0..<40 { try records.put("other", for: "key \(100 + number)") }
+        for number in 90..<100 { try records.delete("key \(100 + number)") }
+        try opened.close()
+        let objects = try await tool.succeed("stats", store, "--json").objects()
+        let segments = objects.filter { $0["kind"] as? String == "segment" }
+        #expect(segments.map { $0["live"] as? Int } == [40, 50])
+        #expect(segments.map { $0["dead"] as? Int } == [0, 50])
+        #expect(segments.map { $0["tombstones"] as? Int } == [10, 0])
+        #expect(segments.map { $0["liveBytes"] as? Int } == [40 * 12, 50 * 12])
+        let text = try await tool.succeed("stats", store).text
+        let titles = try Regex("\\nSEGMENT +STATE +FILE +RAW +LIVE +DEAD +DELETED +SPACE\\n")
+        #expect(text.contains(titles), "\(text)")
+        let sealed = try Regex(" sealed +[0-9.]+ K?i?B +[0-9.]+ K?i?B +50 +50 +0 +[0-9.]+\\n")
+        #expect(text.contains(sealed), "\(text)")
+        expectSafeForTerminal(text)
+        let dataset = objects.first { $0["kind"] as? String == "dataset" }
+        #expect(dataset?["dead"] as? Int == 50)
     }
 
     @Test func outputsFitATerminal() async throws {

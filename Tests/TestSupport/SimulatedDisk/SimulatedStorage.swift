@@ -264,6 +264,7 @@ package final class SimulatedStorage: Storage {
             state.writeBackByChance()
             if let failure = state.failure(of: call) {
                 if failure == .short { short(&state) }
+                if failure == .late, kind.canFailLate { _ = try? body(&state) }
                 return .failed(failure.error(of: call))
             }
             do throws(StoreError) {

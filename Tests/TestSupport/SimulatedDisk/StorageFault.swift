@@ -14,6 +14,16 @@ package struct StorageCall: Hashable, Sendable, CustomStringConvertible {
             default: true
             }
         }
+
+        /// Whether such a call can have its whole effect and fail all the same: one that gives
+        /// nothing that its caller would need.
+        var canFailLate: Bool {
+            switch self {
+            case .createDirectory, .rename, .link, .remove, .syncDirectory: true
+            case .write, .sync, .truncate, .syncMapping: true
+            case .listDirectory, .openFile, .lock, .size, .read, .map: false
+            }
+        }
     }
 
     /// 1 for the first call of any kind.
@@ -52,6 +62,9 @@ package struct StorageFault: Hashable, Sendable {
         case interrupted
         /// Half of a write arrives before the disk is full; other calls fail as `inputOutput`.
         case short
+        /// The call does all that it should and then says that it failed, like one over a network
+        /// whose answer is lost; calls that give something fail as `inputOutput`.
+        case late
 
         func error(of call: StorageCall) -> StoreError {
             let isFull = self == .diskFull || (self == .short && call.kind == .write)

@@ -96,6 +96,51 @@ struct ConflictReplayTests {
         #expect(again.map(\.effect) == [.nothing, .changedSince])
     }
 
+    /// What is told is the replay's own write, whatever is put at the same time.
+    @Test func theWriteThatIsToldIsTheReplaysOwn() async throws {
+        let rounds = 40
+        for round in 0..<rounds { try await settleConflict(key: "key \(round)") }
+        let dataset = try a.dataset()
+        let writer = Task.detached {
+            // The newest conflict is replayed first.
+            for round in (0..<rounds).reversed() {
+                for _ in 0..<20 { try dataset.put("in between", for: "key \(round)") }
+            }
+        }
+        let all = try await dataset.replayConflicts(with: Self.both, isApplied: true)
+        try await writer.value
+        let expected = Array("ourstheirs".utf8)
+        for replayed in all {
+            guard case .written(let dot) = replayed.effect else {
+                #expect(replayed.effect == .changedSince)
+                continue
+            }
+            let version = try dataset.history(of: replayed.settled.key).first {
+                $0.version.dot == dot
+            }
+            #expect(version?.value == expected)
+        }
+    }
+
+    @Test func theDotsOfABatchAreInItsOrder() throws {
+        let dataset = try a.dataset()
+        var batch = ReplicationBatch()
+        let seen = Version(
+            dot: Dot(replica: b.store.replicaID, counter: 1), vector: VersionVector(),
+            time: HybridTime(rawValue: 1 << 20))
+        batch.writes = ["x", "y"].map { key in
+            ReplicatedWrite(
+                key: Array(key.utf8),
+                content: .resolve(value: Array(key.utf8), seen: seen, expiresAt: nil),
+                expected: nil)
+        }
+        let dots = try #require(try dataset.replicated(batch))
+        let stored = try ["x", "y"].compactMap { try dataset.record(for: $0)?.version.dot }
+        #expect(dots == stored)
+        // The records have moved on.
+        #expect(try dataset.replicated(batch) == nil)
+    }
+
     @Test func whatWasChangedSinceIsLeftAlone() async throws {
         try await settleConflict()
         try a.dataset().put("newer", for: "key")

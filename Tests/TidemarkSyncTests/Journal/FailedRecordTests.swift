@@ -194,6 +194,102 @@ struct FailedRecordTests {
         #expect(try a.dataset().text("key") == nil)
     }
 
+    /// Nobody need try it again when the dataset was deleted with it.
+    @Test func whatADeletionReachedIsLetGo() async throws {
+        try put("bad", b)
+        try put("bad, too", b, "dropped")
+        let gate = Gate()
+        _ = try a.dataset()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let failed = try a.dataset().failedRecords().first { $0.keyText == "dropped" }
+        let dropped = try #require(failed)
+        #expect(try a.dataset().drop(dropped))
+        try b.store.deleteDataset("notes")
+        try put("fine", b, "other")
+        let result = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(result.isComplete)
+        #expect(try a.dataset().failedRecords(includingDropped: true).isEmpty)
+        #expect(try !a.dataset().holdsBackVectors())
+        #expect(try a.dataset().vector == b.dataset().vector)
+        try expectEqual([a, b])
+    }
+
+    /// A deletion here has not seen what was refused here, so that it is still to be had.
+    @Test func whatADeletionHasNotSeenIsNotClaimed() async throws {
+        try put("bad", b)
+        let bad = try #require(try b.dataset().record(for: "key")?.version.dot)
+        let gate = Gate()
+        _ = try a.dataset()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try a.store.deleteDataset("notes")
+        try put("new", a, "other")
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try !a.dataset().vector.contains(bad))
+        #expect(try failed(a).write == bad)
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        #expect(try a.dataset().text("key") == "bad")
+        try expectEqual([a, b])
+    }
+
+    /// The peer that had it is never met again, but another one has it from there.
+    @Test func anotherPeerIsAskedForWhatIsDue() async throws {
+        try put("base", b)
+        for peer in [a, c] { try await peer.dataset().synchronize(with: b.transport) }
+        try put("bad", b)
+        let gate = Gate()
+        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        // C has only what the refused version descends from: it stays due.
+        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        #expect(try failed(a).state == .due)
+        #expect(try a.dataset().text("key") == "base")
+        let bad = try failed(a).write
+        #expect(try !a.dataset().vector.contains(bad))
+        try await c.dataset().synchronize(with: b.transport)
+        // C has it now, and it comes with what is new there.
+        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        #expect(try a.dataset().text("key") == "bad")
+        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try !a.dataset().holdsBackVectors())
+        #expect(try a.dataset().vector.contains(bad))
+        try expectEqual([a, c])
+    }
+
+    /// The position is past C's version as past B's, so that it comes only when it is asked for.
+    @Test func whatSeveralPeersHaveIsAskedForOnce() async throws {
+        try put("bad", b)
+        try await c.dataset().synchronize(with: b.transport)
+        let gate = Gate()
+        for peer in [b, c] {
+            try await expectFailure(.recordRefused, a, peer.transport, options(gate))
+        }
+        let both = try a.dataset().failedRecords()
+        #expect(both.count == 2)
+        // Tried again in vain, the other one's entry alone is no reason to ask C each time.
+        let ofB = try #require(both.first { $0.peer == b.store.replicaID })
+        #expect(try a.dataset().retry(ofB))
+        let asked = gate.askedCount
+        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        #expect(gate.askedCount == asked)
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        let transport = CountingTransport(c.transport)
+        try await a.dataset().synchronize(with: transport, options: options(gate))
+        let questions = try transport.messages().compactMap { message -> [[UInt8]]? in
+            if case .records(let request) = message { request.keys } else { nil }
+        }
+        #expect(questions == [[Array("key".utf8)]])
+        #expect(try a.dataset().text("key") == "bad")
+        // B's entry ended with the same version.
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try await a.dataset().synchronize(with: b.transport)
+        try expectEqual([a, b, c])
+    }
+
     // MARK: - Outgoing
 
     private static func large(_ count: Int) -> [UInt8] {

@@ -109,6 +109,20 @@ struct LeftOutTests {
         #expect(try a.dataset().vector == b.dataset().vector)
     }
 
+    /// There is no second attempt in which it could be asked for.
+    @Test func oneAttemptIsEnoughForIt() async throws {
+        let gate = Gate()
+        _ = try await leaveOut(gate)
+        b.clock.putForward(bySeconds: 60)
+        try put("ours", b)
+        try put("more", b, "another")
+        let result = try await b.dataset().synchronize(
+            with: a.transport, options: SyncOptions(attemptsMax: 1, pageRecordsMax: 1))
+        #expect(result.attempts == 1 && result.conflicts == 1 && result.isComplete)
+        #expect(try a.dataset().text("key") == "ours")
+        #expect(try a.dataset().text("another") == "more")
+    }
+
     @Test func aConflictWithWhatWasLeftOutMayWait() async throws {
         let gate = Gate()
         let bad = try await leaveOut(gate)
@@ -171,6 +185,40 @@ struct LeftOutTests {
         }
         for replica in [a, b] { #expect(try replica.dataset().failedRecords().isEmpty) }
         try expectEqual([a, b])
+    }
+
+    /// What is beyond the limits is beside the records: none of them is blamed.
+    @Test(arguments: [false, true])
+    func onlyARecordIsToBlameForARecord(isOfRecord: Bool) async throws {
+        try put("fine", a)
+        _ = try b.dataset()
+        let ours = try a.dataset()
+        let record = try #require(try ours.record(for: "key"))
+        let far = Version(
+            dot: record.version.dot, vector: record.version.vector,
+            time: HybridTime(rawValue: 1 << 63))
+        let unstorable = Record(
+            key: record.key, value: record.value, version: far, syncCount: record.syncCount,
+            isDirty: false)
+        var knowledge = try ours.told(try ours.knowledge())
+        if !isOfRecord {
+            knowledge.vector.insert(
+                Dot(replica: ReplicaID(high: 7, low: 7), counter: 1 << 60))
+        }
+        let page = RecordPage(
+            records: [isOfRecord ? unstorable : record], through: knowledge.syncCount,
+            isLast: true, knowledge: knowledge)
+        let request = PushRequest(
+            address: Address(from: a.store.replicaID, to: b.store.replicaID, dataset: "notes"),
+            since: 0, acknowledged: 0, page: page)
+        let answer = b.responder.respond(to: try SyncMessage.push(request).encoded())
+        guard case .failure(let failure) = try SyncMessage(MessageFrame.decoded(answer)) else {
+            Issue.record("no failure")
+            return
+        }
+        let isBlamed = failure.code == SyncError.Code.recordRefused.description
+        #expect(isBlamed == isOfRecord, "\(failure)")
+        #expect(try b.dataset().text("key") == nil)
     }
 
     /// It may reach the very one for whom something was left out.

@@ -303,6 +303,62 @@ struct PendingConflictTests {
         try expectEqual([a, b])
     }
 
+    /// A list that is full has room for a later version in place of one that waits.
+    @Test func aLaterVersionTakesAPlaceInAFullList() async throws {
+        for (replica, value) in [(a, "ours"), (b, "theirs")] {
+            var batch = WriteBatch()
+            let dataset = try replica.dataset()
+            for number in 0..<SyncLimits.pendingMax {
+                batch.put(value, for: "key \(number)", in: dataset)
+            }
+            try replica.store.write(batch)
+        }
+        try await expectPending(a, b)
+        try put("theirs, later", b, "key 7")
+        try await expectPending(a, b)
+        let waiting = try a.dataset().pendingConflicts(of: Array("key 7".utf8))
+        #expect(waiting.map(\.conflict.remote.valueText) == ["theirs, later"])
+        #expect(try PendingBook(a.dataset()).entries.count == SyncLimits.pendingMax)
+        // It was taken in with the position behind it.
+        let reached = try a.dataset().checkpoint(for: b.store.replicaID).pulledThrough
+        #expect(try reached == b.dataset().syncCount)
+    }
+
+    /// Of a list with several versions of several keys, whatever is selected is the same as what is
+    /// picked out of the whole.
+    @Test func whatIsSelectedIsThatOfTheWholeList() async throws {
+        let seed = Seed.drawn().rawValue
+        var random = SeededGenerator(seed: seed)
+        let keys = (0..<12).map { "key \($0)" }
+        for key in keys { try put("ours", a, key) }
+        for peer in [b, c] {
+            for key in keys where Int.random(in: 0..<4, using: &random) > 0 {
+                let length = Int.random(in: 0..<300, using: &random)
+                try put(String(repeating: "x", count: length), peer, key)
+            }
+            try peer.dataset().delete("key 3")
+            try await expectPending(a, peer)
+        }
+        let all = try a.dataset().pendingConflicts()
+        let book = try PendingBook(a.dataset())
+        #expect(!all.isEmpty && all.count == book.entries.count, "seed \(seed)")
+        for limit in 0...all.count + 1 {
+            let given = try a.dataset().pendingConflicts(limit: limit)
+            #expect(given == Array(all.prefix(limit)), "seed \(seed)")
+        }
+        for key in keys.map({ Array($0.utf8) }) {
+            let ofKey = all.filter { $0.conflict.key == key }
+            #expect(try a.dataset().pendingConflicts(of: key) == ofKey, "seed \(seed)")
+            let first = try a.dataset().pendingConflicts(of: key, limit: 1)
+            #expect(first == Array(ofKey.prefix(1)), "seed \(seed)")
+            let versions = try PendingBook(a.dataset(), of: key).entries.map(\.version)
+            #expect(versions == ofKey.map(\.conflict.remote.version), "seed \(seed)")
+        }
+        // By the documented loop all are settled.
+        for waiting in all { try a.dataset().settle(waiting.conflict.key, with: .keepRemote) }
+        #expect(try PendingBook(a.dataset()).entries.isEmpty, "seed \(seed)")
+    }
+
     // MARK: - Nothing is lost
 
     private static func numbers(_ value: [UInt8]?) -> Set<Int> {

@@ -181,6 +181,35 @@ struct MergedDatasetTests {
         #expect(try b.store.mergedDatasets(into: "profile").isEmpty)
     }
 
+    @Test func notesOfWhatIsGoneAreRemoved() throws {
+        for number in 0..<5 {
+            let name = "old-\(number)"
+            try put("1", b, name, "key")
+            try b.store.noteMerged(MergedDataset(name: name, origin: ""), into: "profile")
+        }
+        try put("1", b, "other", "key")
+        try b.store.noteMerged(MergedDataset(name: "other", origin: ""), into: "elsewhere")
+        // Three are gone, and of these one is another dataset now.
+        for number in 0..<3 { try b.store.deleteDataset("old-\(number)") }
+        try put("2", b, "old-1", "key")
+        try b.store.deleteDataset("other")
+        let notes = try #require(try b.store.existingSystemDataset(.merged))
+        #expect(try notes.count() == 6)
+        try put("2", b, "new", "key")
+        try b.store.noteMerged(MergedDataset(name: "new", origin: ""), into: "profile")
+        let told = try b.store.mergedDatasets(into: "profile").map(\.name)
+        #expect(told == ["new", "old-3", "old-4"])
+        // That of another one stays, until something is noted for that.
+        #expect(try notes.count() == 4)
+        // One that takes the place of its own stale note is there.
+        try b.store.deleteDataset("new")
+        try put("3", b, "new", "key")
+        try b.store.noteMerged(MergedDataset(name: "new", origin: ""), into: "profile")
+        let again = try b.store.mergedDatasets(into: "profile").map(\.name)
+        #expect(again == ["new", "old-3", "old-4"])
+        #expect(try notes.count() == 4)
+    }
+
     @Test func whatCannotBeMergedIsRefused() async throws {
         try put("1", b, "profile", "key")
         let long = String(repeating: "x", count: SyncLimits.originBytesMax + 1)

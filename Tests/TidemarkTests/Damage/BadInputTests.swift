@@ -44,9 +44,9 @@ struct BadInputTests {
 
     @Test(
         "A file of a newer format is refused as such, and not touched",
-        arguments: ["MANIFEST", ".seg", ".log"])
+        arguments: ["MANIFEST", ".seg", ".log", ".val"])
     func newerFormat(ending: String) throws {
-        let store = try DamagedStore()
+        let store = try DamagedStore(largeValueBytes: 200)
         let name = try store.file(ending)
         var bytes = try #require(store.files[name])
         bytes[8] = 2

@@ -129,26 +129,29 @@ struct DamageTests {
         }
     }
 
+    /// Of long files one length in thirteen at each run, and all of them in the long run.
     @Test("A file cut at any length", arguments: [".seg", "MANIFEST", ".log"])
-    func truncation(ending: String) throws {
-        let store = try DamagedStore()
-        let name = try store.file(ending)
-        let whole = try #require(store.files[name])
-        // The manifest is short enough for every length; a log is mostly not used yet.
-        let used = ending == ".log" ? lastBlock(of: whole) + 24 : whole.count
-        let step = ending == "MANIFEST" ? 1 : 13
-        let lengths =
-            Array(stride(from: 0, to: used, by: step))
-            + Array(stride(from: used, to: whole.count, by: 100_000))
-        for length in lengths {
-            try Files.truncate("\(store.path)/\(name)", to: length)
-            do {
-                try require(try store.outcome().isReported, "unnoticed")
-            } catch {
-                Issue.record("\(name) cut to \(length) bytes: \(error)")
-                return
+    func truncation(ending: String) {
+        withSeed(for: "truncation(\(ending))") { seed in
+            var random = SeededGenerator(seed)
+            let store = try DamagedStore()
+            let name = try store.file(ending)
+            let whole = try #require(store.files[name])
+            // The manifest is short enough for every length; a log is mostly not used yet.
+            let used = ending == ".log" ? lastBlock(of: whole) + 24 : whole.count
+            let step = ending == "MANIFEST" ? 1 : 13
+            let lengths =
+                Array(stride(from: random.below(step), to: used, by: step)) + [0, used - 1]
+                + Array(stride(from: used, to: whole.count, by: 100_000))
+            for length in lengths {
+                try Files.truncate("\(store.path)/\(name)", to: length)
+                do {
+                    try require(try store.outcome().isReported, "unnoticed")
+                } catch {
+                    throw Mismatch("\(name) cut to \(length) bytes: \(error)")
+                }
+                try Files.write(whole, to: "\(store.path)/\(name)")
             }
-            try Files.write(whole, to: "\(store.path)/\(name)")
         }
     }
 

@@ -7,16 +7,19 @@ import Tidemark
 struct GoldenStore: Sendable, CustomTestStringConvertible {
     let name: String
     let compression: Compression
+    /// Whether the files are those of a backup of the store, which nobody writes.
+    let isBackup: Bool
     private let make: @Sendable (GoldenMaker) throws -> Void
 
     var testDescription: String { name }
 
     private init(
-        _ name: String, _ compression: Compression = .none,
+        _ name: String, _ compression: Compression = .none, isBackup: Bool = false,
         _ make: @escaping @Sendable (GoldenMaker) throws -> Void
     ) {
         self.name = name
         self.compression = compression
+        self.isBackup = isBackup
         self.make = make
     }
 
@@ -25,7 +28,7 @@ struct GoldenStore: Sendable, CustomTestStringConvertible {
         let maker = GoldenMaker(seed: Seed(UInt64(name.utf8.reduce(7) { $0 * 31 + Int($1) })))
         maker.options.compression = compression
         try make(maker)
-        return try maker.files()
+        return try maker.files(in: isBackup ? GoldenMaker.backupPath : simulatedPath)
     }
 
     static let all: [GoldenStore] = [
@@ -44,6 +47,12 @@ struct GoldenStore: Sendable, CustomTestStringConvertible {
         GoldenStore("deleted") { try deleted($0) },
         GoldenStore("apart") { try apart($0) },
         GoldenStore("apart-lz4", .lz4) { try apart($0) },
+        GoldenStore("runs") { try runs($0) },
+        GoldenStore("history") { try history($0) },
+        GoldenStore("datasets") { try datasets($0) },
+        GoldenStore("adopted") { try adopted($0) },
+        GoldenStore("part") { try part($0) },
+        GoldenStore("backup", isBackup: true) { try backup($0) },
     ]
 
     /// Two segments that are one run, with superseded versions and tombstones, and a log behind.
@@ -156,10 +165,144 @@ struct GoldenStore: Sendable, CustomTestStringConvertible {
         try store.dataset("kept").put("last", for: "last")
         try maker.close()
     }
+
+    /// Three runs that were never merged, newer ones superseding and deleting what older ones have,
+    /// and a log above them.
+    private static func runs(_ maker: GoldenMaker) throws {
+        maker.options.historyVersions = 2
+        let store = try maker.open()
+        let records = try store.dataset("records")
+        let others = try store.dataset("others")
+        for round in 0..<3 {
+            for index in stride(from: round, to: 24, by: round + 1) {
+                try records.put("round \(round), \(index)", for: maker.key(index))
+                maker.wait(2)
+            }
+            for index in stride(from: 5 * round, to: 24, by: 11) {
+                try records.delete(maker.key(index))
+            }
+            try others.put("\(round)", for: "k")
+            try store.sealAll()
+        }
+        try records.put("log", for: maker.key(0))
+        try records.delete(maker.key(7))
+        try maker.close()
+    }
+
+    /// Many versions of a few records: those that count and age have left of them, and newer ones.
+    private static func history(_ maker: GoldenMaker) throws {
+        maker.options.historyVersions = 2
+        maker.options.historyAge = .seconds(100)
+        let store = try maker.open()
+        let records = try store.dataset("records")
+        for version in 0..<12 {
+            for index in 0..<3 {
+                if (version + index) % 5 == 4 {
+                    try records.delete(maker.key(index))
+                } else {
+                    try records.put("version \(version)", for: maker.key(index))
+                }
+                maker.wait(10_000)
+            }
+            if version == 7 { try store.compact() }
+            if version == 10 { try store.sealAll() }
+        }
+        try maker.close()
+    }
+
+    /// As many datasets as fit into one small segment, some of them empty.
+    private static func datasets(_ maker: GoldenMaker) throws {
+        let store = try maker.open()
+        let names = (0..<40).map { "d\($0)" + String(repeating: ".more", count: $0 % 4) }
+        for (number, name) in names.enumerated() {
+            let dataset = try store.dataset(name)
+            if number % 7 != 3 { try dataset.put("\(number)", for: "k") }
+            maker.wait(1)
+        }
+        try store.compact()
+        for name in names.prefix(3) { try store.dataset(name).put("again", for: "k") }
+        try maker.close()
+    }
+
+    /// Records that were taken over as blocks of another store's segments, and some written since.
+    private static func adopted(_ maker: GoldenMaker) throws {
+        let other = GoldenMaker(seed: Seed(200), author: "ada")
+        let source = try other.open().dataset("notes")
+        for index in 0..<20 {
+            try source.put("by ada \(index % 3)", for: other.key(index % 16))
+            other.wait(4)
+        }
+        let end = other.now + 86_400_000
+        try source.put("expires", for: "expires", expiresAt: end)
+        try source.delete(other.key(6))
+        try other.open().sealAll()
+        maker.wait(1_000)
+        let store = try maker.open()
+        let notes = try store.dataset("notes")
+        try require(try adoptWhole(source, into: notes) != nil, "nothing was taken over")
+        maker.wait(10)
+        try notes.put("here", for: maker.key(2))
+        try notes.delete(maker.key(3))
+        try store.dataset("own").put("1", for: "a")
+        try other.close()
+        try maker.close()
+    }
+
+    /// A replica that keeps a part of a dataset and has let the rest go, with notes of its own
+    /// beside the records: in a segment and in the log.
+    private static func part(_ maker: GoldenMaker) throws {
+        let other = GoldenMaker(seed: Seed(300), author: "ada")
+        let source = try other.open().dataset("notes")
+        for index in 0..<12 {
+            try source.put("by ada \(index)", for: other.key(index))
+            other.wait(5)
+        }
+        maker.wait(500)
+        let store = try maker.open()
+        let notes = try store.dataset("notes")
+        try maker.pull(source, into: notes)
+        for (number, index) in [1, 4, 7].enumerated() {
+            let key = bytes(maker.key(index))
+            guard let record = try notes.record(for: key) else { throw Mismatch("no \(index)") }
+            var batch = ReplicationBatch()
+            batch.drops = [LocalDrop(key: key, expected: record.version)]
+            batch.notes = [
+                SystemNote(
+                    in: try store.systemDataset(number == 0 ? .peers : .scopes),
+                    key: [UInt8(number)], value: bytes("dropped \(index)"))
+            ]
+            try require(try notes.replicate(batch).isEmpty, "a record has moved on")
+            if number == 1 { try store.sealAll() }
+        }
+        try notes.put("new", for: maker.key(5))
+        try other.close()
+        try maker.close()
+    }
+
+    /// The second of two backups: of a run, of a value that lies apart, and of a log.
+    private static func backup(_ maker: GoldenMaker) throws {
+        maker.options.largeValueBytes = 64
+        let store = try maker.open()
+        let records = try store.dataset("records")
+        for index in 0..<10 { try records.put("first \(index)", for: maker.key(index)) }
+        try store.compact()
+        try store.backup(to: GoldenMaker.backupPath)
+        maker.wait(60_000)
+        let value = String(repeating: "lies apart ", count: 10)
+        try records.put(value, for: maker.key(3))
+        try store.sealAll()
+        try records.delete(maker.key(4))
+        try records.put("second", for: maker.key(5))
+        try store.backup(to: GoldenMaker.backupPath)
+        try records.put("later", for: maker.key(6))
+        try maker.close()
+    }
 }
 
 /// One store under way, and the disk that it is on.
 final class GoldenMaker {
+    static let backupPath = "/backup"
+
     private var storage: SimulatedStorage
     var options: StoreOptions
     private var store: Store?
@@ -251,10 +394,10 @@ final class GoldenMaker {
 
     /// All files but the lock. Of a log that nobody closed the space that it had in reserve is left
     /// out, which is zeros.
-    func files() throws -> [String: [UInt8]] {
+    func files(in directory: String) throws -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
-        for name in try storage.listDirectory(simulatedPath) where name != "LOCK" {
-            var bytes = storage.contents(of: "\(simulatedPath)/\(name)") ?? []
+        for name in try storage.listDirectory(directory) where name != "LOCK" {
+            var bytes = storage.contents(of: "\(directory)/\(name)") ?? []
             if bytes.count > 65_536 {
                 let end = bytes.lastIndex { $0 != 0 } ?? 0
                 bytes.removeLast(bytes.count - (end / 4_096 + 1) * 4_096)

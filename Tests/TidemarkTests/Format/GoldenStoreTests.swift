@@ -10,7 +10,10 @@ struct GoldenStoreTests {
     @Test("What is in the files is what was put into them", arguments: GoldenStore.all)
     func contents(golden: GoldenStore) throws {
         let files = try GoldenFiles(golden)
-        for isReadOnly in [true, false] {
+        if golden.isBackup {
+            expectError(.readOnly) { try open(files.files, isReadOnly: false) }
+        }
+        for isReadOnly in golden.isBackup ? [true] : [true, false] {
             let store = try open(files.files, isReadOnly: isReadOnly)
             #expect(try StoreText.of(store) == files.text)
             let report = try store.verify(threads: 1)
@@ -22,7 +25,7 @@ struct GoldenStoreTests {
     @Test("They can be written on, merged and opened again", arguments: GoldenStore.all)
     func goesOn(golden: GoldenStore) throws {
         let files = try GoldenFiles(golden)
-        let storage = try disk(files.files)
+        let storage = try writableDisk(golden, files.files)
         let store = try openSimulated(storage, options())
         let before = try StoreText.of(store)
         let added = try store.dataset("added")
@@ -70,12 +73,23 @@ struct GoldenStoreTests {
             compactsAutomatically: false)
     }
 
-    private func disk(_ files: [String: [UInt8]]) throws -> SimulatedStorage {
+    private func disk(
+        _ files: [String: [UInt8]], at path: String = simulatedPath
+    ) throws -> SimulatedStorage {
         let storage = SimulatedStorage(seed: Seed(99))
-        try storage.createDirectory(simulatedPath)
-        for (name, bytes) in files {
-            storage.setContents(of: "\(simulatedPath)/\(name)", to: bytes)
-        }
+        try storage.createDirectory(path)
+        for (name, bytes) in files { storage.setContents(of: "\(path)/\(name)", to: bytes) }
+        return storage
+    }
+
+    /// With a store that may be written: of a backup, what is restored from it.
+    private func writableDisk(
+        _ golden: GoldenStore, _ files: [String: [UInt8]]
+    ) throws -> SimulatedStorage {
+        guard golden.isBackup else { return try disk(files) }
+        let storage = try disk(files, at: GoldenMaker.backupPath)
+        try Store.restore(
+            from: GoldenMaker.backupPath, to: simulatedPath, linksFiles: false, storage: storage)
         return storage
     }
 
@@ -97,12 +111,15 @@ private struct GoldenFiles {
         return path.dropLast(2).joined(separator: "/") + "/Golden"
     }()
 
-    /// Writes them anew, once, if the environment asks for it.
+    /// Writes them anew, or those that are missing, once, if the environment asks for it.
     private static let isReady: Bool = {
-        guard let wish = unsafe getenv("TIDEMARK_GOLDEN"), unsafe String(cString: wish) == "write"
-        else { return true }
+        let wish = unsafe getenv("TIDEMARK_GOLDEN").map { unsafe String(cString: $0) } ?? ""
+        guard ["add", "write"].contains(wish) else { return true }
         do {
-            for golden in GoldenStore.all { try write(golden) }
+            for golden in GoldenStore.all
+            where wish == "write" || !Files.exists("\(folder)/\(golden.name)") {
+                try write(golden)
+            }
             return true
         } catch {
             Issue.record("\(error)")
@@ -128,7 +145,12 @@ private struct GoldenFiles {
 
     init(_ golden: GoldenStore) throws {
         #expect(Self.isReady)
-        var files = try Files.contents("\(Self.folder)/\(golden.name)")
+        let path = "\(Self.folder)/\(golden.name)"
+        try require(
+            Files.exists(path),
+            "no golden store \(golden.name) yet: "
+                + "TIDEMARK_GOLDEN=add tools/test --filter GoldenStoreTests")
+        var files = try Files.contents(path)
         let text = files.removeValue(forKey: "contents.txt")
         self.text = String(decoding: try #require(text), as: UTF8.self)
         self.files = files

@@ -10,6 +10,13 @@ enum StoreText {
             guard let dataset = try store.datasetForSync(name, creating: false) else { continue }
             try add(dataset, to: &lines)
         }
+        for which in SystemDataset.allCases {
+            guard let dataset = try store.existingSystemDataset(which) else { continue }
+            lines.append("own \(which.rawValue)")
+            for note in try dataset.records().collect() {
+                lines.append("  \(text(note.key)): \(note.value.map { text($0) } ?? "nothing")")
+            }
+        }
         return lines.joined(separator: "\n") + "\n"
     }
 
@@ -27,7 +34,9 @@ enum StoreText {
                     + "\(checkpoint.pushedThrough), has \(text(checkpoint.vector))")
         }
         guard try dataset.store.existingDataset(dataset.name) != nil else { return }
-        for record in try dataset.records(includingDeleted: true).collect() {
+        // Of a record that was let go here alone, compaction leaves nothing at once.
+        for record in try dataset.records(includingDeleted: true).collect()
+        where !record.isDropped {
             lines.append("  \(text(record.key))")
             for version in try dataset.history(of: record.key) {
                 lines.append("    " + text(version))

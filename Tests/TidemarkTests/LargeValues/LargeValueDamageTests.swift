@@ -17,8 +17,10 @@ struct LargeValueDamageTests {
             try require(try !store.outcome().isReported, "damaged from the beginning")
             let path = "\(store.path)/\(name)"
             var unnoticed: [Int] = []
-            // All of the header and of the first values, and a byte in five of the rest.
-            for offset in whole.indices where offset < 1_200 || offset % 5 == 0 {
+            // All of the header and of the first values, and of the rest a byte in five, which are
+            // others at each run.
+            let chosen = random.below(5)
+            for offset in whole.indices where offset < 1_200 || offset % 5 == chosen {
                 try Files.overwrite([whole[offset] ^ 1 << random.below(8)], in: path, at: offset)
                 do {
                     if try !store.outcome().isReported { unnoticed.append(offset) }
@@ -32,17 +34,21 @@ struct LargeValueDamageTests {
     }
 
     @Test("A value file cut at any length, or with something behind it")
-    func truncation() throws {
-        let store = try DamagedStore(largeValueBytes: 200)
-        let name = try store.file(".val")
-        let whole = try #require(store.files[name])
-        for length in stride(from: 0, to: whole.count, by: 37) {
-            try Files.truncate("\(store.path)/\(name)", to: length)
-            #expect(try store.outcome().isReported, "cut to \(length) bytes")
-            try Files.write(whole, to: "\(store.path)/\(name)")
+    func truncation() {
+        withSeed { seed in
+            var random = SeededGenerator(seed)
+            let store = try DamagedStore(largeValueBytes: 200)
+            let name = try store.file(".val")
+            let whole = try #require(store.files[name])
+            let lengths = stride(from: random.below(37), to: whole.count, by: 37)
+            for length in [0, whole.count - 1] + Array(lengths) {
+                try Files.truncate("\(store.path)/\(name)", to: length)
+                try require(try store.outcome().isReported, "cut to \(length) bytes")
+                try Files.write(whole, to: "\(store.path)/\(name)")
+            }
+            try Files.write(whole + [0], to: "\(store.path)/\(name)")
+            try require(try store.outcome().isReported, "a byte too many")
         }
-        try Files.write(whole + [0], to: "\(store.path)/\(name)")
-        #expect(try store.outcome().isReported)
     }
 
     @Test("A value file that is missing, or another's, is reported with its path")

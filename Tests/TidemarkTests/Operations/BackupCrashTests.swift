@@ -99,7 +99,7 @@ struct BackupCrashTests {
 
     @Test(
         "A call that fails ends it with a typed error, and the earlier backup stays",
-        arguments: [StorageFault.Failure.inputOutput, .diskFull, .short])
+        arguments: [StorageFault.Failure.inputOutput, .diskFull, .short, .late])
     func faults(failure: StorageFault.Failure) throws {
         let kinds: [StorageCall.Kind] = [
             .createDirectory, .listDirectory, .openFile, .rename, .link, .remove, .syncDirectory,

@@ -118,6 +118,15 @@ struct InspectionTests {
         #expect(log.liveCount == 30 && log.deadCount == 0 && log.tombstoneCount == 10)
         // 40 were superseded, and the one of the deleted dataset is there as well.
         #expect(sealed.liveCount == 60 && sealed.deadCount == 41)
+        func liveBytes(_ numbers: Range<Int>, _ word: String) -> UInt64 {
+            numbers.reduce(0) { $0 + UInt64("key \($1)\(word) \($1)".utf8.count) }
+        }
+        #expect(log.liveBytes == liveBytes(0..<30, "second"))
+        #expect(sealed.liveBytes == liveBytes(30..<90, "value"))
+        for segment in [log, sealed] {
+            let bytes = segment.isSealed ? segment.fileBytes : segment.storedBytes
+            #expect(segment.spaceAmplification == Double(bytes) / Double(segment.liveBytes))
+        }
         #expect(try #require(statistics.spaceAmplification) > 1)
         let usage = try store.usage()
         #expect(usage.segments.map(\.file) == statistics.segments.map(\.file))

@@ -124,6 +124,11 @@ struct SimulatedStorageTests {
         storage.faults = [StorageFault(.short, of: [.write])]
         expectError(.diskFull) { try write([5, 6], to: file, at: 0) }
         #expect(storage.contents(of: "/file") == [5, 2])
+        storage.faults = [StorageFault(.late, of: [.write]), StorageFault(.late, of: [.rename])]
+        expectError(.inputOutput) { try write([7, 8], to: file, at: 0) }
+        #expect(storage.contents(of: "/file") == [7, 8])
+        expectError(.inputOutput) { try storage.rename("/file", to: "/other") }
+        #expect(storage.contents(of: "/file") == nil && storage.contents(of: "/other") == [7, 8])
     }
 
     @Test("Pages that cannot be read fail each read of them, and no other")

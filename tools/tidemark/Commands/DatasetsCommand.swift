@@ -64,6 +64,7 @@ extension JSONLine {
         add("dataset", dataset.name)
         add("records", dataset.recordCount)
         add("tombstones", dataset.tombstoneCount)
+        add("dead", dataset.deadCount)
         add("keyBytes", dataset.keyBytes)
         add("valueBytes", dataset.valueBytes)
         add("syncCount", dataset.syncCount.rawValue)

@@ -6,6 +6,10 @@ struct StatsCommand: StoreCommand {
         commandName: "stats",
         abstract: "Show what a store holds, and how it lies on disk.",
         discussion: """
+            LIVE of a segment are the records whose newest version is in it, DEAD the versions \
+            that compaction may drop, and SPACE are the bytes on disk for each byte of keys and \
+            values that is live there.
+
             With --json the first line tells of the store, then one line of each dataset, one \
             of each segment and one of each value file; the member "kind" tells which. USED of a \
             value file ("usedBytes") are the bytes of the values that some version of a record \
@@ -34,6 +38,10 @@ struct StatsCommand: StoreCommand {
         try output.writeLine(
             "on disk  \(Quantities.bytes(statistics.fileBytes)) in "
                 + Quantities.files(statistics.segments.count, statistics.valueFiles.count))
+        if let space = statistics.spaceAmplification {
+            try output.writeLine(
+                "space    \(Quantities.ratio(space)) bytes on disk for each that is live")
+        }
         if !statistics.datasets.isEmpty {
             try output.writeLine()
             let table = DatasetTable(output)
@@ -54,20 +62,22 @@ struct StatsCommand: StoreCommand {
                 Column("SEGMENT", flexibleDownTo: 12),
                 Column("STATE"),
                 Column("FILE", .right),
-                Column("ENTRIES", .right),
-                Column("DELETED", .right),
                 Column("RAW", .right),
-                Column("STORED", .right),
+                Column("LIVE", .right),
+                Column("DEAD", .right),
+                Column("DELETED", .right),
+                Column("SPACE", .right),
             ], output: output)
         for segment in segments {
             try table.add([
                 TerminalText.escaped(segment.file),
                 segment.isSealed ? "sealed" : "active",
                 Quantities.bytes(segment.fileBytes),
-                Quantities.grouped(segment.entryCount),
-                Quantities.grouped(segment.tombstoneCount),
                 Quantities.bytes(segment.rawBytes),
-                Quantities.bytes(segment.storedBytes),
+                Quantities.grouped(segment.liveCount),
+                Quantities.grouped(segment.deadCount),
+                Quantities.grouped(segment.tombstoneCount),
+                Quantities.ratio(segment.spaceAmplification),
             ])
         }
         try table.finish()
@@ -100,6 +110,7 @@ struct StatsCommand: StoreCommand {
         line.add("replica", statistics.replicaID.description)
         line.add("formatVersion", statistics.formatVersion)
         line.add("fileBytes", statistics.fileBytes)
+        line.add("spaceAmplification", ratio: statistics.spaceAmplification)
         line.add("datasets", statistics.datasets.count)
         line.add("segments", statistics.segments.count)
         line.add("valueFiles", statistics.valueFiles.count)
@@ -116,6 +127,10 @@ struct StatsCommand: StoreCommand {
             line.add("fileBytes", segment.fileBytes)
             line.add("entries", segment.entryCount)
             line.add("tombstones", segment.tombstoneCount)
+            line.add("live", segment.liveCount)
+            line.add("dead", segment.deadCount)
+            line.add("liveBytes", segment.liveBytes)
+            line.add("spaceAmplification", ratio: segment.spaceAmplification)
             line.add("rawBytes", segment.rawBytes)
             line.add("storedBytes", segment.storedBytes)
             line.add("kind", "segment")

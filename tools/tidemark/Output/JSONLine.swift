@@ -15,6 +15,20 @@ struct JSONLine {
         bytes += String(number).utf8
     }
 
+    /// To the third place behind the point; `null` for nil.
+    mutating func add(_ name: String, ratio: Double?) {
+        startMember(name)
+        guard let ratio, ratio >= 0, ratio < 1e12 else {
+            bytes += "null".utf8
+            return
+        }
+        let thousandths = Int((ratio * 1_000).rounded())
+        let rest = String(thousandths % 1_000)
+        bytes += "\(thousandths / 1_000).".utf8
+        bytes += String(repeating: "0", count: 3 - rest.utf8.count).utf8
+        bytes += rest.utf8
+    }
+
     mutating func add(_ name: String, _ flag: Bool) {
         startMember(name)
         bytes += (flag ? "true" : "false").utf8

@@ -41,6 +41,14 @@ enum Quantities {
         return "\(whole).\(tenth) \(units[unit])"
     }
 
+    /// `1.25`, `0.60`; `-` for nil and for what no reader would believe
+    static func ratio(_ number: Double?) -> String {
+        guard let number, number >= 0, number < 1e12 else { return "-" }
+        let hundredths = Int((number * 100).rounded())
+        let rest = hundredths % 100
+        return "\(grouped(hundredths / 100)).\(rest < 10 ? "0" : "")\(rest)"
+    }
+
     /// `0:07`, `12:34`, `1:02:03`
     static func clock(seconds: Int) -> String {
         func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }

@@ -1,0 +1,102 @@
+import Tidemark
+
+// What was moved out of a dataset must be with a peer before that peer hears that it is gone from
+// there: until then the peer would have it nowhere, and nobody would if this store were lost. A
+// mark says where records went, and nothing of the dataset is pushed to a peer before the peer has
+// the other one as far as the mark says. That holds whoever exchanges it, and when: after an
+// exchange was cut off, beside one that moves records at this moment, and where nobody is asked.
+//
+// Marks are among the notes of merged datasets, under the name of the dataset from which the
+// records went, a byte 1 and the name of the one that has them. The value is form (1) and 8 bytes:
+// the count, in the order of change of the one that has them, up to which it has all that went
+// there. It is 2^64 - 1 until all have gone, also if that was broken off, and then stands for
+// whatever that one has. Marks of other forms are passed by. A mark stays, as all does that is
+// known of a dataset that was deleted. If the one that has the records is deleted, they go with it,
+// and the mark means nothing.
+
+extension Dataset {
+    /// Marks that records go from here into another dataset, before the first one does.
+    func beginMoving(into target: Dataset) throws(StoreError) {
+        try mark(target, through: SyncCount(rawValue: .max))
+    }
+
+    /// Notes that no more go, if any did.
+    func endMoving(into target: Dataset) throws(StoreError) {
+        guard let marks = try store.existingSystemDataset(.merged),
+            try marks.get(MovedMark.key(name, target.name)) != nil
+        else { return }
+        try mark(target, through: try target.knowledge().syncCount)
+    }
+
+    private func mark(_ target: Dataset, through: SyncCount) throws(StoreError) {
+        let marks = try store.systemDataset(.merged)
+        _ = try marks.put(
+            MovedMark(through: through).encoded, for: MovedMark.key(name, target.name))
+    }
+
+    /// Whether records went from here into another dataset in which the peer is not known to have
+    /// them. O(log n), and O(1) in a store that never moved any.
+    func waitsForMoved(with peer: ReplicaID) throws(StoreError) -> Bool {
+        guard let marks = try store.existingSystemDataset(.merged) else { return false }
+        let prefix = MovedMark.prefix(name)
+        let cursor = try marks.records(in: .prefix(prefix))
+        while let record = try cursor.next() {
+            let bytes = Array(record.key.dropFirst(prefix.count))
+            guard let mark = MovedMark(decoding: record.value ?? []),
+                let targetName = String(validating: bytes, as: UTF8.self),
+                let target = try store.existingDataset(targetName)
+            else { continue }
+            if try !target.isHandedOver(through: mark.through, to: peer) { return true }
+        }
+        return false
+    }
+
+    /// Whether a peer has all that was here up to a count, or up to now if that is less.
+    private func isHandedOver(
+        through count: SyncCount, to peer: ReplicaID
+    ) throws(StoreError) -> Bool {
+        // In this order: what is written meanwhile makes it no better than it is.
+        let knowledge = try knowledge()
+        let checkpoint = try checkpoint(for: peer)
+        if checkpoint.vector.covers(knowledge.vector) { return true }
+        guard checkpoint.pushedThrough >= min(count, knowledge.syncCount) else { return false }
+        // The position is past what was left out.
+        return try !FailedBook(self, .outgoing).holdsBack(from: peer)
+    }
+}
+
+/// What is marked of records that went from one dataset into another.
+private struct MovedMark {
+    private static let form: UInt8 = 1
+    let through: SyncCount
+
+    init(through: SyncCount) {
+        self.through = through
+    }
+
+    /// No name of a dataset has a byte as low as this.
+    static func prefix(_ source: String) -> [UInt8] { Array(source.utf8) + [1] }
+
+    static func key(_ source: String, _ target: String) -> [UInt8] {
+        prefix(source) + Array(target.utf8)
+    }
+
+    var encoded: [UInt8] {
+        var writer = ByteWriter()
+        writer.put(Self.form)
+        writer.putFixed(through.rawValue)
+        return writer.bytes
+    }
+
+    /// nil if the bytes are no such mark.
+    init?(decoding bytes: [UInt8]) {
+        do throws(SyncError) {
+            var reader = ByteReader(bytes)
+            guard try reader.takeByte() == Self.form else { return nil }
+            through = SyncCount(rawValue: try reader.takeFixed(UInt64.self))
+            try reader.finish()
+        } catch {
+            return nil
+        }
+    }
+}
