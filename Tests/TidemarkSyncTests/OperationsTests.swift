@@ -43,6 +43,22 @@ struct OperationsTests {
         try restored.close()
     }
 
+    /// The backup is from before the first exchange: that somebody has the record by now is known
+    /// from nothing but the id under which it was written.
+    @Test func aDeletionAfterARestoreReachesWhoHasTheRecord() async throws {
+        try a.dataset().put("value", for: "key")
+        try a.store.backup(to: "\(directory.path)/backup")
+        try await a.dataset().synchronize(with: b.transport)
+        try Store.restore(from: "\(directory.path)/backup", to: "\(directory.path)/restored")
+        let restored = try open("\(directory.path)/restored")
+        try restored.dataset("notes").delete("key")
+        try restored.compact()
+        try await restored.dataset("notes").synchronize(with: b.transport)
+        #expect(try b.dataset().text("key") == nil)
+        #expect(try restored.dataset("notes").digest() == b.dataset().digest())
+        try restored.close()
+    }
+
     /// What is lost of a store comes back from its peer; what the peer lacks goes to it.
     @Test(arguments: [true, false]) func aRepairedStoreGetsBackWhatThePeerHas(
         losesLog: Bool

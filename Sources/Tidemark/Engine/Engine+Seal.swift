@@ -218,8 +218,10 @@ extension Engine {
             let isSolitary =
                 isSystem || options.plantedBugs.contains(.collectTombstonesEarly)
                 || state.map { state in
-                    state.peers.isEmpty && state.vector.dots.allSatisfy { own.contains($0.replica) }
-                        && state.outstanding.isEmpty
+                    // What was written under a former id others may have, though a backup from
+                    // which this store came knows nothing of them.
+                    state.peers.isEmpty && state.outstanding.isEmpty
+                        && state.vector.dots.allSatisfy { $0.replica == replicaID }
                 } ?? false
             return Retention(
                 isLive: state?.recordsID == dataset || undurableIDs.contains(dataset),
