@@ -1,5 +1,5 @@
 import Synchronization
-package import TidemarkSync
+import TidemarkSync
 
 /// Time that passes only when a test says so.
 package final class VirtualEnvironment: SyncEnvironment {
