@@ -48,9 +48,10 @@ struct RestartedBootstrapTests {
         options.progress = { progress in
             if progress.phase == .pulling { taken.withLock { $0 += 1 } }
         }
+        let dataset = try receiver.dataset()
         var result: SyncResult?
         do throws(SyncError) {
-            result = try await receiver.dataset().synchronize(with: transport, options: options)
+            result = try await dataset.synchronize(with: transport, options: options)
         } catch {
             #expect(error.code == .unreachable)
         }

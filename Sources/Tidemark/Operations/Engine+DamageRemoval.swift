@@ -103,7 +103,7 @@ extension Engine {
                 (survey.skipped[number] ?? []).isSubset(of: removable[number] ?? [])
             }
             if isFree {
-                try rewrite(part, isOldest: run === runs.last, without: removable, survey)
+                try rewrite(part, without: removable, survey)
                 removal.rewritten.formUnion(numbers)
                 for number in numbers {
                     removal.blocksRemoved += removable[number]?.count ?? 0
@@ -127,7 +127,7 @@ extension Engine {
     }
 
     private func rewrite(
-        _ part: RunPart, isOldest: Bool, without removable: SkippedBlocks, _ survey: DamageSurvey
+        _ part: RunPart, without removable: SkippedBlocks, _ survey: DamageSurvey
     ) throws(StoreError) {
         let old = Array(part.segments)
         let start = noteMergeStart(old, runCount: 1)
@@ -138,8 +138,9 @@ extension Engine {
                     memtables: [],
                     runs: [try RunCursor(SegmentRun(old), skipping: removable)],
                     order: .forward),
-                reachesOldest: isOldest, retention: retention(of:), isStoreRecordNeeded: isNeeded,
-                losses: try losses(of: old, survey), isCancelled: mergePause(writer))
+                reachesOldest: false, retention: { _ in .everything },
+                isStoreRecordNeeded: { _ in true }, losses: try losses(of: old, survey),
+                isCancelled: mergePause(writer))
             guard try merge.write(to: writer) else { throw .closed(path) }
         } catch {
             removeFiles(of: [writer])
@@ -169,6 +170,16 @@ extension Engine {
             losses[id].noteDropped(supersededAt: present.syncCount, time: present.time)
         }
         return losses
+    }
+}
+
+extension Retention {
+    /// Nothing goes but the blocks that are left out: what a merge needs to know of datasets may be
+    /// just what cannot be read.
+    fileprivate static var everything: Retention {
+        Retention(
+            isLive: true, historyVersions: .max, agedBefore: .max,
+            dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
     }
 }
 

@@ -83,7 +83,8 @@ extension SyncSession {
                     unknown.subtract(keys)
                 }
             }
-            due = (parts + due.dropFirst(findings.count))[...]
+            parts += due.dropFirst(findings.count)
+            due = parts[...]
         }
         let isWhole = try await fetch(wanted, for: piece, of: survey, remote)
         work.places[index] = places

@@ -203,10 +203,10 @@ struct HealingTests {
         try await c.dataset().synchronize(with: a.transport)
         try damage(3, seed: baseSeed)
         let found = try a.store.verify().damages
-        let damage = Set(try a.store.damage())
+        let known = Set(try a.store.damage())
         let report = try await a.store.heal(from: b.transport)
         #expect(!report.isComplete && report.blocksHealed == 0 && report.recordsRestored == 0)
-        #expect(Set(report.unhealed.map(\.damage)) == damage)
+        #expect(Set(report.unhealed.map(\.damage)) == known)
         for left in report.unhealed {
             #expect(left.reason == .peerIsBehind)
             #expect(left.lacking.dots.map(\.replica) == [a.store.replicaID])
