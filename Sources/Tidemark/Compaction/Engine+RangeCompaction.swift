@@ -9,8 +9,8 @@
 //
 // One replacement of the manifest makes it so; a crash before leaves files that nobody names.
 
-/// The segments of a run that hold keys of a span, and what lies outside of the span in them.
-private struct RunPart {
+/// Segments of a run that lie next to each other and are written anew together.
+struct RunPart {
     let run: SegmentRun
     /// Indices of segments.
     let overlap: Range<Int>
@@ -18,7 +18,7 @@ private struct RunPart {
     var segments: ArraySlice<SealedSegment> { run.segments[overlap] }
 
     /// nil if no segment holds a key of the span. O(segments), a block of each is read at most.
-    init?(_ run: SegmentRun, _ span: Span) throws(StoreError) {
+    fileprivate init?(_ run: SegmentRun, _ span: Span) throws(StoreError) {
         var first: Int?
         var last = 0
         for (index, segment) in run.segments.enumerated() {
@@ -26,7 +26,17 @@ private struct RunPart {
             if first == nil { first = index }
             last = index
         }
-        guard var start = first else { return nil }
+        guard let first else { return nil }
+        try self.init(run, including: first...last)
+    }
+
+    /// Some segments of a run, and those next to them that hold versions of the same key. No block
+    /// of any is read.
+    ///
+    /// - Parameter indices: of segments of the run.
+    init(_ run: SegmentRun, including indices: ClosedRange<Int>) throws(StoreError) {
+        var start = indices.lowerBound
+        var last = indices.upperBound
         // Versions of a key of which some are left out would not be known for what they are.
         while start > 0, try Self.shareKey(run.segments[start - 1], run.segments[start]) {
             start -= 1
@@ -51,7 +61,7 @@ private struct RunPart {
     }
 
     /// Whether the segments hold anything but keys of the span.
-    func reachesBeyond(_ span: Span) throws(StoreError) -> Bool {
+    fileprivate func reachesBeyond(_ span: Span) throws(StoreError) -> Bool {
         let first = try run.segments[overlap.lowerBound].parts().directory
         let last = try run.segments[overlap.upperBound - 1].parts().directory
         return span.start.isBehind(first.position(of: 0))

@@ -46,6 +46,7 @@ extension Engine {
             path, options, storage, lock, manifest(at: path, storage), events)
         if engine.active == nil { try engine.beginFirstLog() }
         try engine.removeLeftovers()
+        try engine.loadKeptParts()
         // What came back from the logs may never have been durable, and what is done next builds
         // on it: records of a dataset whose deletion came back may go.
         if engine.visibleSequence.load(ordering: .acquiring) > 1 { try engine.syncAll() }

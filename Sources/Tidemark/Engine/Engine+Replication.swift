@@ -72,7 +72,7 @@ extension Engine {
         return []
     }
 
-    private func checkBounds(of batch: ReplicationBatch) throws(StoreError) {
+    func checkBounds(of batch: ReplicationBatch) throws(StoreError) {
         for write in batch.writes {
             guard (1...Limits.keyBytesMax).contains(write.key.count),
                 write.value?.count ?? 0 <= Limits.valueBytesMax,
@@ -91,7 +91,7 @@ extension Engine {
         else { throw .beyondLimits }
     }
 
-    private func bytesMax(
+    func bytesMax(
         of batch: ReplicationBatch, into state: DatasetState
     ) throws(StoreError) -> Int {
         var bytes = lifecycleBytesMax(state) + 256
@@ -148,7 +148,7 @@ extension Engine {
 
     /// - Returns: the name of the write that it became.
     @discardableResult
-    private func apply(
+    func apply(
         _ write: ReplicatedWrite, _ key: ByteView, _ value: ByteView, to state: DatasetState,
         _ block: inout LogBlockWriter, _ memtable: Memtable
     ) -> Dot {

@@ -53,6 +53,8 @@ final class Engine: @unchecked Sendable {
     var unusedNumbers: [ClosedRange<DatasetID>] = []
     /// A taking over that was cut off and may go on.
     var restingAdoption: SegmentAdoption?
+    /// Of takings over that ended with an earlier opening.
+    var keptParts: [KeptPart] = []
     var active: Memtable?
     var sealQueue: [SealJob] = []
     var preparedLog: LogSegment?

@@ -50,6 +50,14 @@ final class EventDelivery: @unchecked Sendable {
 
     private static let placesMax = 1_000
 
+    /// Where damage was found since the store was opened: a thousand places at most.
+    var places: [StoreError.Location] { monitor.withLock { Array(damagedPlaces) } }
+
+    /// Forgets the places in files that are no longer part of the store, to make room for others.
+    func forgetPlaces(in paths: Set<String>) {
+        monitor.withLock { damagedPlaces = damagedPlaces.filter { !paths.contains($0.path) } }
+    }
+
     /// How many events were lost, and how many damaged places found.
     var counts: (lost: Int, damages: Int) { monitor.withLock { (lostSum, damageSum) } }
 

@@ -107,7 +107,7 @@ extension Engine {
     }
 
     /// Takes the right to compact, and nothing more.
-    private func takeCompaction() throws(StoreError) {
+    func takeCompaction() throws(StoreError) {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
             while isCompacting {

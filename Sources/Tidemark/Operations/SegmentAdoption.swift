@@ -2,8 +2,9 @@
 /// blocks, one after the other, and at last a part of the store of all of them at once.
 ///
 /// Until ``install(from:notes:)`` nothing of it can be seen: the segments are files that no
-/// manifest names, which opening and closing remove. Cut off, it may rest in the store and go on
-/// where it was, as long as the store is open and the peer still offers the same segments.
+/// manifest names. Cut off, it may rest in the store and go on where it was, as long as the peer
+/// still offers the same segments; when the store is opened again, with what was left of it
+/// (`KeptPart`), unless it is of a peer that has no name.
 ///
 /// Memory: what a ``SegmentWriter`` takes for one segment, and the blocks at hand.
 ///
@@ -21,6 +22,8 @@ package final class SegmentAdoption: @unchecked Sendable {
         let part: SegmentOffer.Segment
         let writer: SegmentWriter
         let bounds: AdoptionBounds
+        /// Beside the part, if it is to outlast the opening.
+        let journal: PartJournal?
         /// The next block that is due.
         var next = 0
     }
@@ -31,15 +34,20 @@ package final class SegmentAdoption: @unchecked Sendable {
 
     let engine: Engine
     let state: DatasetState
+    /// Who offers; nil if nothing of it is to outlast the opening.
+    private let peer: ReplicaID?
     package private(set) var offer: SegmentOffer
     private var finished: [SegmentOffer.Segment: Finished] = [:]
     private var current: Current?
     private let buffer = BlockBuffer()
 
-    fileprivate init(_ offer: SegmentOffer, of state: DatasetState, in engine: Engine) {
+    fileprivate init(
+        _ offer: SegmentOffer, of state: DatasetState, in engine: Engine, from peer: ReplicaID?
+    ) {
         self.offer = offer
         self.state = state
         self.engine = engine
+        self.peer = peer
     }
 
     /// What is still to come, in the order in which ``add(_:of:)`` wants it: parts and the block
@@ -87,6 +95,11 @@ package final class SegmentAdoption: @unchecked Sendable {
         }
         current.next = blocks.next
         let count = current.writer.entryCount - countBefore
+        if let journal = current.journal {
+            try current.writer.output.flush()
+            try journal.note(
+                PartMark(next: UInt64(current.next), offset: current.writer.output.offset))
+        }
         if current.next == part.blockCount { try finish(current) } else { self.current = current }
         return count
     }
@@ -101,8 +114,16 @@ package final class SegmentAdoption: @unchecked Sendable {
             }
         }
         let (number, tag) = engine.monitor.withLock { (engine.takeNumber(), engine.manifest.tag) }
+        var journal: PartJournal?
+        if let peer {
+            journal = try PartJournal(
+                PartOrigin(part, of: offer, dataset: state.name, peer: peer), number: number,
+                path: engine.filePath(FileName.origin(ofPart: number)), tag: tag,
+                storage: engine.storage)
+        }
+        let name = peer == nil ? FileName.sealed(number) : FileName.part(number)
         let writer = try SegmentWriter(
-            number: number, path: engine.filePath(FileName.sealed(number)),
+            number: number, path: engine.filePath(name),
             tag: tag, options: engine.options, storage: engine.storage, adopting: offer.dataset,
             with: content)
         let now = engine.storage.wallClockMilliseconds()
@@ -110,7 +131,7 @@ package final class SegmentAdoption: @unchecked Sendable {
             dataset: offer.dataset, segment: UInt32(truncatingIfNeeded: part.number),
             syncCountMax: offer.knowledge.syncCount.rawValue,
             timeMax: (now + Self.aheadMilliseconds) << 16)
-        current = Current(part: part, writer: writer, bounds: bounds)
+        current = Current(part: part, writer: writer, bounds: bounds, journal: journal)
     }
 
     private func add(_ bytes: ByteView, to current: Current) throws(StoreError) {
@@ -172,6 +193,14 @@ package final class SegmentAdoption: @unchecked Sendable {
         adopted.wipedTime = offer.wipedTime
         adopted.expiresFrom = all.reduce(.max) { min($0, $1.expiresFrom) }
         adopted.timeMax = all.reduce(0) { max($0, $1.timeMax) }
+        if self.peer != nil {
+            for made in finished.values {
+                try engine.storage.rename(
+                    engine.filePath(FileName.part(made.number)),
+                    to: engine.filePath(FileName.sealed(made.number)))
+                engine.removePart(made.number)
+            }
+        }
         // Should it fail now, the manifest may name the files or not: then they are not removed
         // here, and opening knows which is true.
         let files = finished
@@ -223,6 +252,52 @@ package final class SegmentAdoption: @unchecked Sendable {
 
     private func remove(_ number: UInt64) {
         try? engine.storage.remove(engine.filePath(FileName.sealed(number)))
+        if peer != nil { engine.removePart(number) }
+    }
+
+    // MARK: - After another opening
+
+    /// Goes on with what an earlier opening has left, as far as it is whole and still offered. What
+    /// counts is copied, and the rest removed.
+    fileprivate func goOn(with kept: [KeptPart]) throws(StoreError) {
+        // Of those that are not complete only one can be gone on with.
+        let ordered = kept.sorted { left, right in
+            if left.isComplete != right.isComplete { return left.isComplete }
+            return left.marks.count > right.marks.count
+        }
+        for left in ordered {
+            defer { engine.removePart(left.number) }
+            guard current == nil, let peer,
+                let part = offer.runs.joined().first(where: { part in
+                    left.origin
+                        == PartOrigin(part, of: offer, dataset: state.name, peer: peer)
+                }), finished[part] == nil
+            else { continue }
+            try copy(left, of: part)
+        }
+    }
+
+    /// Adds what is left of a part, range by range, up to the first that is not whole.
+    private func copy(_ left: KeptPart, of part: SegmentOffer.Segment) throws(StoreError) {
+        let path = engine.filePath(FileName.part(left.number))
+        guard let file = try? engine.storage.openFile(path, .read), let size = try? file.size()
+        else { return }
+        var offset = UInt64(FileHeader.byteCount)
+        for mark in left.marks {
+            guard mark.offset <= size,
+                let bytes = left.blocks(in: offset..<mark.offset, of: file)
+            else { return }
+            do throws(StoreError) {
+                _ = try add(StoredBlocks(bytes: bytes, next: Int(mark.next)), of: part)
+            } catch {
+                guard error.code == .invalidArgument else { throw error }
+                // They are whole and not what they must be: all of the part comes anew.
+                if let current { remove(current.writer.number) }
+                current = nil
+                return
+            }
+            offset = mark.offset
+        }
     }
 }
 
@@ -230,7 +305,12 @@ extension Dataset {
     /// Begins to take over what a peer offers, or goes on with it after an interruption. nil if
     /// that cannot be: the dataset does not exist or has ever had a record, its number in the
     /// offer has been given to another one, or the offer is not what it may be.
-    package func beginAdoption(of offer: SegmentOffer) throws(StoreError) -> SegmentAdoption? {
+    ///
+    /// - Parameter peer: who offers. Then what has come outlasts the opening of the store, for the
+    ///   same peer and dataset; nil: it does not.
+    package func beginAdoption(
+        of offer: SegmentOffer, from peer: ReplicaID? = nil
+    ) throws(StoreError) -> SegmentAdoption? {
         guard offer.isPlausible(entriesMax: engine.options.segmentEntriesMax) else { return nil }
         let resting = try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkWritable()
@@ -238,16 +318,26 @@ extension Dataset {
             if resting?.state === state { engine.restingAdoption = nil }
             return (
                 adoption: resting?.state === state ? resting : nil,
-                isPossible: engine.canAdopt(offer, into: state)
+                isPossible: engine.canAdopt(offer, into: state),
+                kept: engine.takeKeptParts(of: state.name)
             )
         }
         guard resting.isPossible else {
             resting.adoption?.abandon()
+            for part in resting.kept { engine.removePart(part.number) }
             return nil
         }
         guard let adoption = resting.adoption else {
-            return SegmentAdoption(offer, of: state, in: engine)
+            let adoption = SegmentAdoption(offer, of: state, in: engine, from: peer)
+            do throws(StoreError) {
+                try adoption.goOn(with: resting.kept)
+            } catch {
+                adoption.abandon()
+                throw error
+            }
+            return adoption
         }
+        for part in resting.kept { engine.removePart(part.number) }
         adoption.goOn(with: offer)
         return adoption
     }
@@ -255,17 +345,26 @@ extension Dataset {
     /// Whether there is nothing of the dataset here and never was. If there is, what rests of a
     /// taking over is of no use any more and goes.
     package func canBeAdopted() throws(StoreError) -> Bool {
-        let (isPossible, resting) = try engine.monitor.withLock {
-            () throws(StoreError) -> (Bool, SegmentAdoption?) in
+        let isPossible = try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkOpen()
-            guard !state.neverHadRecords, let resting = engine.restingAdoption,
-                resting.state === state
-            else { return (state.neverHadRecords, nil) }
+            return state.neverHadRecords
+        }
+        if !isPossible { abandonAdoption() }
+        return isPossible
+    }
+
+    /// Gives up what rests of a taking over, or was left by an earlier opening.
+    package func abandonAdoption() {
+        let (resting, kept) = engine.monitor.withLock { () -> (SegmentAdoption?, [KeptPart]) in
+            let kept = engine.takeKeptParts(of: state.name)
+            guard let resting = engine.restingAdoption, resting.state === state else {
+                return (nil, kept)
+            }
             engine.restingAdoption = nil
-            return (false, resting)
+            return (resting, kept)
         }
         resting?.abandon()
-        return isPossible
+        for part in kept { engine.removePart(part.number) }
     }
 }
 

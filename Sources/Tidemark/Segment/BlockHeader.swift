@@ -28,6 +28,8 @@ struct BlockHeader {
         case valueFiles = 24
         case value = 25
         case manifest = 32
+        case partOrigin = 33
+        case partMark = 34
     }
 
     var checksum: UInt64 = 0

@@ -23,6 +23,7 @@ struct FileHeader {
         case manifest = 3
         case backupMark = 4
         case values = 5
+        case partOrigin = 6
     }
 
     let kind: Kind

@@ -123,6 +123,16 @@ struct HashBucket {
         return nil
     }
 
+    /// The place in a slot.
+    ///
+    /// - Parameter slot: below `count`.
+    func place(at slot: Int) -> EntryPlace {
+        unsafe EntryPlace(
+            rawValue: UInt32(
+                littleEndian: base.load(
+                    fromByteOffset: HashIndex.placesOffset + 4 * slot, as: UInt32.self)))
+    }
+
     var isOverflown: Bool {
         unsafe base.load(fromByteOffset: HashIndex.overflowOffset, as: UInt8.self) != 0
     }

@@ -56,6 +56,8 @@ extension SegmentParts {
 struct SegmentCursor {
     let parts: SegmentParts
     private let segment: SealedSegment
+    /// Blocks that are passed over. Only for walks forward.
+    private let skipped: Set<Int>
     private let buffer = BlockBuffer()
     private var view: DataBlockView?
     private var block = 0
@@ -65,8 +67,11 @@ struct SegmentCursor {
     /// nil when the cursor has left the segment at either end. Valid until the cursor moves.
     private(set) var entry: Entry?
 
-    init(_ segment: SealedSegment) throws(StoreError) {
+    /// - Parameter skipped: blocks of which nothing is read. Then the cursor may only go forward,
+    ///   and an entry that says that it is superseded may stand behind one of another key.
+    init(_ segment: SealedSegment, skipping skipped: Set<Int> = []) throws(StoreError) {
         self.segment = segment
+        self.skipped = skipped
         parts = try segment.parts()
     }
 
@@ -118,7 +123,9 @@ struct SegmentCursor {
     }
 
     /// At the first entry of a block; past the end if there is no such block.
-    private mutating func load(_ number: Int) throws(StoreError) {
+    private mutating func load(_ wanted: Int) throws(StoreError) {
+        var number = wanted
+        while !skipped.isEmpty, skipped.contains(number) { number += 1 }
         let isWalk = view != nil && number == block + 1
         block = number
         slot = 0

@@ -114,7 +114,8 @@ final class SegmentOutput {
             offset: start, storedCount: UInt32(stored.count), rawCount: UInt32(rawCount))
     }
 
-    private func flush() throws(StoreError) {
+    /// Hands over to the operating system what it has not been given yet.
+    func flush() throws(StoreError) {
         let offset = written
         unsafe try buffer.withBytes { (view) throws(StoreError) in
             try unsafe file.write(view.buffer, at: offset)

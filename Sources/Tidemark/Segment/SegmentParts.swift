@@ -13,10 +13,10 @@ final class SegmentParts: @unchecked Sendable {
     let directory: SegmentDirectory
     let originCount: Int
     let map: UnsafeRawBufferPointer
-    private let buckets: UnsafeRawPointer
+    let buckets: UnsafeRawPointer
     let bucketCount: Int
     private let checksums: UnsafeRawPointer
-    private let checkedChunks: AtomicBitmap
+    let checkedChunks: AtomicBitmap
     let checkedBlocks: AtomicBitmap
     private let changeRows: ByteView
     private let knownLosses = Mutex<SegmentLosses?>(nil)

@@ -133,12 +133,16 @@ private final class RunBounds: @unchecked Sendable {
 /// Walks over the entries of a run, either way.
 struct RunCursor {
     private let run: SegmentRun
+    private let skipped: SkippedBlocks
     private var index = 0
     private var cursor: SegmentCursor
 
-    init(_ run: SegmentRun) throws(StoreError) {
+    /// - Parameter skipped: blocks of which nothing is read; see ``SegmentCursor``.
+    init(_ run: SegmentRun, skipping skipped: SkippedBlocks = [:]) throws(StoreError) {
         self.run = run
-        cursor = try SegmentCursor(run.segments[0])
+        self.skipped = skipped
+        let first = run.segments[0]
+        cursor = try SegmentCursor(first, skipping: skipped[first.number] ?? [])
     }
 
     @inline(__always)
@@ -149,7 +153,8 @@ struct RunCursor {
     private mutating func enter(_ number: Int) throws(StoreError) {
         guard index != number else { return }
         index = number
-        cursor = try SegmentCursor(run.segments[number])
+        let segment = run.segments[number]
+        cursor = try SegmentCursor(segment, skipping: skipped[segment.number] ?? [])
     }
 
     mutating func seek(to position: EntryPosition) throws(StoreError) {

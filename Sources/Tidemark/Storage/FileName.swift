@@ -6,6 +6,12 @@ enum FileName {
 
     static func values(_ number: UInt64) -> String { padded(number) + ".val" }
 
+    /// What has come of a segment that a peer gives out as it lies there.
+    static func part(_ number: UInt64) -> String { padded(number) + ".part" }
+
+    /// Of what a part is, and how far it goes.
+    static func origin(ofPart number: UInt64) -> String { padded(number) + ".from" }
+
     /// A value file lies in the directory of the segments that name it.
     static func values(_ number: UInt64, besideSegmentAt path: String) -> String {
         "\(parent(of: path))/\(values(number))"

@@ -9,26 +9,28 @@ import Tidemark
 //
 // Whenever a condition does not hold, or the peer's blocks are not what they must be, nothing has
 // happened, and the pull that follows brings everything page by page. Cut off, what has come rests
-// in the store, and the next exchange goes on with it.
+// in the store, and the next exchange goes on with it, also when the store was closed meanwhile or
+// its process has ended.
 
 extension SyncSession {
     /// Takes over what the peer offers, if there is nothing here.
     func bootstrap(_ remote: PeerKnowledge) async throws(SyncError) {
         // A bound to the records of an exchange could not be kept, and nobody is given segments.
-        guard options.adoptsSegments, options.validate == nil, !options.isDryRun,
+        guard
+            try engine(dataset.name, { () throws(StoreError) in try dataset.canBeAdopted() }),
+            options.adoptsSegments, options.validate == nil, !options.isDryRun,
             options.recordsPerRunMax == nil,
             doubted.isEmpty, peerDisputed.isEmpty, pullPosition == .zero,
-            remote.syncCount.rawValue >= SyncLimits.segmentChangesMin,
-            try engine(dataset.name, { () throws(StoreError) in try dataset.canBeAdopted() })
+            remote.syncCount.rawValue >= SyncLimits.segmentChangesMin
         else { return }
         for round in 1...SyncLimits.segmentOffersMax {
             let request = SegmentsRequest(address: address)
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.segments(request, &traffic)
             }
-            guard let offer = answer.offer else { return }
+            guard let offer = answer.offer else { return dataset.abandonAdoption() }
             let adoption = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.beginAdoption(of: offer)
+                try dataset.beginAdoption(of: offer, from: peer)
             }
             guard let adoption else { return }
             switch try await fetch(adoption) {

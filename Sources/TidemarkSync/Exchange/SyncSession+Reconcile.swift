@@ -87,7 +87,7 @@ extension SyncSession {
             || missing <= remote.syncCount.rawValue / SyncLimits.comparedMissingShare
     }
 
-    private func claims() throws(SyncError) -> AskerClaims {
+    func claims() throws(SyncError) -> AskerClaims {
         try engine(dataset.name) { () throws(StoreError) in
             AskerClaims(
                 vector: trusted(try dataset.vector), batons: try BatonBook(dataset).batons,
@@ -113,7 +113,7 @@ extension SyncSession {
     }
 
     /// What the peer told at first must hold to the end.
-    private func check(
+    func check(
         _ now: PeerKnowledge, still before: PeerKnowledge
     ) throws(SyncError) {
         if try noteFork(now) { throw .forked }
@@ -153,7 +153,7 @@ extension SyncSession {
     }
 
     /// As many keys as go into one request, and at least one.
-    private static func fitting(_ keys: ArraySlice<[UInt8]>, countMax: Int) -> [[UInt8]] {
+    static func fitting(_ keys: ArraySlice<[UInt8]>, countMax: Int) -> [[UInt8]] {
         var fitting: [[UInt8]] = []
         var bytes = 0
         for key in keys.prefix(countMax) {

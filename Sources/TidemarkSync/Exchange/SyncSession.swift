@@ -73,6 +73,8 @@ final class SyncSession {
     var isOneWay = false
     /// If only a part of the dataset is kept here.
     var part: PartExchange?
+    /// Records that took the place of damaged ones.
+    var recordsRestored = 0
     /// Tells this exchange from all others, in what is kept of it.
     private(set) lazy var number = store.randomNumber()
     private var recordsReceived = 0

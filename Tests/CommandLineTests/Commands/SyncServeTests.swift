@@ -123,6 +123,34 @@ import Testing
         }
     }
 
+    @Test func aDamagedBlockIsHealedFromTheHub() async throws {
+        let north = tool.path("north")
+        let content = (0..<5_000).map { #"{"key":"\#($0)","value":"some text \#($0)"}"# }
+            .joined(separator: "\n")
+        try await tool.succeed("import", north, "d", try tool.file("a.jsonl", content))
+        try await tool.succeed("compact", north)
+        let before = try await export("north", "d")
+        try await withHub { url in
+            #expect(try await sync("north", url).status == 0)
+            // Of the largest segment, a byte in the middle of its records.
+            let segments = try Files.list(north).filter { $0.hasSuffix(".seg") }
+                .map { "\(north)/\($0)" }
+            let sizes = try segments.map { ($0, try Files.read($0).count) }
+            let (path, size) = try #require(sizes.max { $0.1 < $1.1 })
+            let byte = try Files.read(path)[size / 4]
+            try Files.overwrite([byte ^ 1], in: path, at: size / 4)
+            #expect(try await tool.run("verify", north).status == CommandStatus.damage.rawValue)
+            let healing = try RunningCommand(
+                try CommandLineTool.binary(), ["heal", north, url, "--token-file", token],
+                in: tool.directory)
+            let outcome = try await healing.outcome()
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            #expect(outcome.text.hasPrefix("1 block healed, "), "\(outcome.text)")
+            try await tool.succeed("verify", north)
+        }
+        #expect(try await export("north", "d") == before)
+    }
+
     @Test func aWrongTokenIsRefused() async throws {
         try await tool.succeed("put", tool.path("north"), "d", "k", "v")
         let wrong = try tool.file("wrong", "incorrect-horse\n")

@@ -49,7 +49,7 @@ func adoptWhole(
     _ source: Dataset, into target: Dataset, bytesMax: Int = 20_000
 ) throws -> Int? {
     guard let offer = try source.segmentOffer(bytesMin: 0),
-        let adoption = try target.beginAdoption(of: offer)
+        let adoption = try target.beginAdoption(of: offer, from: source.store.replicaID)
     else { return nil }
     try fetch(adoption, from: source, bytesMax: bytesMax)
     return try adoption.install(from: source.store.replicaID)
