@@ -21,7 +21,7 @@ struct TidemarkCommand: AsyncParsableCommand {
             PutCommand.self, GetCommand.self, DeleteCommand.self, ScanCommand.self,
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
-            SyncCommand.self, ServeCommand.self, BundleCommand.self,
+            SyncCommand.self, ServeCommand.self, BundleCommand.self, QuarantineCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

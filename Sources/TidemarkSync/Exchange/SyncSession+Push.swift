@@ -40,7 +40,7 @@ extension SyncSession {
                 recordsMax: dataset.recordsPerPage(atMost: min(recordsMax, recordsLeft)),
                 bytesMax: options.pageBytesMax,
                 excluding: trusted(remote?.vector ?? VersionVector()),
-                after: address.replicas)
+                after: address.replicas, withholding: withheld)
         }
     }
 
@@ -112,6 +112,7 @@ extension SyncSession {
             result.pushed += changed
             if let waiting = try firstWaiting(of: keys) { throw waiting }
             if try leaveOutRefused(keys) { return .again }
+            if try settleHeld(keys) { return .again }
             // At first they are taken for what the peer wrote meanwhile, which a pull brings.
             guard result.attempts > 1, try await takeLeftOut(keys) else { return .conflicts }
             return .again
