@@ -79,7 +79,10 @@ struct QuarantineBook {
 
     /// What notes a write as held, with all that either side's copy of it has been joined with;
     /// nil if that is known, or if it is too large to be kept in a record.
+    ///
+    /// - Throws: `invalidArgument` if it could never be let in, since no store takes such a record.
     func note(holding arrived: Record) throws(StoreError) -> SystemNote? {
+        if let refusal = dataset.refusalByStore(of: arrived) { throw refusal }
         let known = try record(of: arrived.version.dot)
         let vector = arrived.version.vector.union(known?.version.vector ?? VersionVector())
         guard vector != known?.version.vector else { return nil }

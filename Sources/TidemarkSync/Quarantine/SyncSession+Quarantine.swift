@@ -121,8 +121,9 @@ extension SyncSession {
     /// clock believes it, could never be told anything of the key. So it is where the conflict is
     /// still there after another pull: then it is with something that the held write has
     /// superseded, which therefore counts as known here and never comes. Where the peer has our
-    /// record, and not the held write, it was that which it refused: it is not handed over, and
-    /// the peer may ask for it and settle it.
+    /// record, and lacks a held write, it was that which it refused, maybe for another one of the
+    /// key that is held here and counts there: it is not handed over, and the peer may ask for it
+    /// and settle it.
     ///
     /// - Returns: whether that accounts for all of the conflicts.
     func settleHeld(_ keys: [[UInt8]]) throws(SyncError) -> Bool {
@@ -134,13 +135,13 @@ extension SyncSession {
         var refused: [[UInt8]] = []
         try engine(dataset.name) { () throws(StoreError) in
             for key in keys {
-                guard let (version, isThere) = held[key],
+                guard let (version, isThere, isLacking) = held[key],
                     let local = try dataset.storedRecord(for: key), !local.isDropped
                 else { continue }
                 let isOurs =
                     !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
                 let isMetAgain = !metConflicts.insert(key).inserted
-                if !isOurs, !isThere {
+                if !isOurs, isLacking {
                     refused.append(key)
                 } else if isOurs, isThere || isMetAgain,
                     !local.version.vector.covers(version.vector)
@@ -165,19 +166,23 @@ extension SyncSession {
         return batch.writes.count + newlyRefused.count == keys.count
     }
 
-    /// Of each key all that is held, as one version that has seen all of it, and whether the peer
-    /// has any of it.
+    private typealias HeldVersion = (version: Version, isThere: Bool, isLacking: Bool)
+
+    /// Of each key all that is held, as one version that has seen all of it, whether the peer has
+    /// any of it, and whether it lacks any.
     private func heldWrites(
         of keys: Set<[UInt8]>, beside peerHas: VersionVector
-    ) throws(SyncError) -> [[UInt8]: (version: Version, isThere: Bool)] {
-        var held: [[UInt8]: (version: Version, isThere: Bool)] = [:]
+    ) throws(SyncError) -> [[UInt8]: HeldVersion] {
+        var held: [[UInt8]: HeldVersion] = [:]
         try engine(dataset.name) { () throws(StoreError) in
             try QuarantineBook(dataset).each { (record) throws(StoreError) in
                 guard keys.contains(record.key) else { return true }
-                let known = held[record.key] ?? (version: record.version, isThere: false)
+                let known =
+                    held[record.key] ?? (version: record.version, isThere: false, isLacking: false)
+                let isThere = peerHas.contains(record.version.dot)
                 held[record.key] = (
                     version: known.version.joined(with: record.version.vector),
-                    isThere: known.isThere || peerHas.contains(record.version.dot)
+                    isThere: known.isThere || isThere, isLacking: known.isLacking || !isThere
                 )
                 return true
             }

@@ -266,6 +266,25 @@ struct QuarantineTests {
         #expect(idle.quarantined == 0 && idle.pagesReceived <= 1)
     }
 
+    /// Two writes of one key may be held of which the peer has the one and refuses the other. That
+    /// one is not handed over until the peer asks for it and settles it.
+    @Test func ofTwoThatAreHeldThePeerHasOne() async throws {
+        try await makeFuture()
+        c.clock.putForward(bySeconds: 2 * hour)
+        try c.dataset().put("later", for: "key")
+        _ = try await exchange(a, with: b)
+        _ = try await exchange(a, with: c)
+        #expect(try held(a) == ["future", "later"])
+        #expect(try c.dataset().text("key") == "later")
+        #expect(try !c.dataset().vector.contains(Dot(replica: b.store.replicaID, counter: 1)))
+        _ = try await exchange(c, with: a)
+        #expect(try c.dataset().vector.contains(Dot(replica: b.store.replicaID, counter: 1)))
+        for replica in [a, b] { replica.clock.putForward(bySeconds: 2 * hour) }
+        try await exchangeAll()
+        try expectEqual([a, b, c])
+        #expect(try a.dataset().text("key") == "later")
+    }
+
     /// Where no date decides, none is waited for.
     @Test func anotherPolicyHoldsNothing() async throws {
         try await makeFuture()
@@ -353,12 +372,14 @@ struct QuarantineTests {
         try a.dataset().put("ours", for: "key")
         _ = try b.dataset()
         let responder = b.responder
+        let knowledge = PeerKnowledge(try b.dataset().knowledge())
         let transport = ScriptedTransport { request throws(SyncError) in
-            let answer = responder.respond(to: request)
-            let message = try SyncMessage(MessageFrame.decoded(answer))
-            guard case .pushAnswer(var pushed) = message else { return answer }
-            pushed.outcome = .conflicts(keys: [], changed: 0)
-            return try SyncMessage.pushAnswer(pushed).encoded()
+            let message = try SyncMessage(MessageFrame.decoded(request))
+            guard case .push = message else { return responder.respond(to: request) }
+            // Nothing of it is taken in.
+            let refused = PushAnswer(
+                outcome: .conflicts(keys: [], changed: 0), appliedAfter: nil, knowledge: knowledge)
+            return try SyncMessage.pushAnswer(refused).encoded()
         }
         let error = await #expect(throws: SyncError.self) {
             try await a.dataset().synchronize(with: transport)
