@@ -49,6 +49,8 @@ public enum Limits {
     public static let historyVersions = 0...1_000_000
     /// For how long superseded versions may be kept: 100 years, which fits any arithmetic here.
     public static let historyAge = Duration.zero...Duration.seconds(3_155_760_000)
+    /// How far ahead of this store's clock a peer's write may be dated: 100 years, likewise.
+    public static let clockAheadMax = Duration.zero...Duration.seconds(3_155_760_000)
     /// Events that wait for an observer of a store: a burst of them fits, and takes less than a
     /// megabyte of memory.
     public static let waitingEventsMax = 1_024

@@ -61,6 +61,11 @@ public struct StoreOptions: Hashable, Sendable {
     /// to keep none apart. Holds for what is sealed or compacted from now on. A value of 4 KiB
     /// (the default) has a block of its own anyway.
     public var largeValueBytes: Int
+    /// How far ahead of this store's clock the date of a peer's write may be and still be believed:
+    /// 0 to 100 years; 5 minutes unless it says otherwise. What is dated later than that moves no
+    /// clock here, and the module TidemarkSync holds it until its date has come where it would
+    /// otherwise win by it.
+    public var clockAheadMax: Duration
     /// Entries after which a run goes on in another segment: smaller in tests than anyone would
     /// want it.
     package var segmentEntriesMax = Limits.segmentEntriesMax
@@ -78,7 +83,8 @@ public struct StoreOptions: Hashable, Sendable {
         author: String = "", segmentBytes: Int = 32 << 20, memoryLimit: Int? = nil,
         blockCacheBytes: Int? = nil, historyVersions: Int = 0, historyAge: Duration = .zero,
         compactsAutomatically: Bool = true, compactionBytesPerSecond: Int = 0,
-        compression: Compression = .lz4, largeValueBytes: Int = 4_096
+        compression: Compression = .lz4, largeValueBytes: Int = 4_096,
+        clockAheadMax: Duration = .seconds(300)
     ) {
         self.durability = durability
         self.createsIfMissing = createsIfMissing
@@ -93,5 +99,6 @@ public struct StoreOptions: Hashable, Sendable {
         self.compactionBytesPerSecond = compactionBytesPerSecond
         self.compression = compression
         self.largeValueBytes = largeValueBytes
+        self.clockAheadMax = clockAheadMax
     }
 }

@@ -22,6 +22,9 @@ public struct SyncResult: Hashable, Sendable {
     public internal(set) var pushed = 0
     /// Conflicts settled.
     public internal(set) var conflicts = 0
+    /// Records of the other side that are held here because of their dates: see
+    /// ``QuarantinedWrite``.
+    public internal(set) var quarantined = 0
     /// The first ``SyncLimits/settlementsMax`` conflicts, in the order in which they were settled.
     public internal(set) var settled: [Settlement] = []
     /// What merges lost, in the order in which they were made: as many as show

@@ -47,7 +47,8 @@ final class SimulatedReplica: @unchecked Sendable {
     private var options: StoreOptions {
         var options = StoreOptions(
             durability: settings.durability, author: "r\(index)", segmentBytes: 1 << 20,
-            blockCacheBytes: 1 << 20, compactsAutomatically: false)
+            blockCacheBytes: 1 << 20, compactsAutomatically: false,
+            clockAheadMax: .milliseconds(Self.clockAheadMax))
         // So that states are let go and read again wherever that is allowed.
         options.keptDatasetStatesMax = 0
         options.runsInline = true
@@ -63,6 +64,9 @@ final class SimulatedReplica: @unchecked Sendable {
     }
 
     static let epoch: UInt64 = 1_790_000_000_000
+
+    /// Milliseconds that other clocks may be ahead: more than their being set by minutes comes to.
+    static let clockAheadMax: UInt64 = 3 * 3_600_000
 
     func setClock(now: UInt64) {
         storage.clockMilliseconds = UInt64(Int64(Self.epoch + now) + clockOffset)

@@ -20,8 +20,8 @@ package enum SimulatedPolicy: String, Hashable, Sendable, CaseIterable {
     case lastWriterWins, union, keepLocal, keepRemote
 }
 
-/// Schedules of these kinds break what the protocol does not yet guard against; they are drawn
-/// only on request.
+/// Schedules of these kinds are drawn only on request: they break what the protocol does not yet
+/// guard against, or leave too little of the other checks.
 package struct KnownFinding: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
@@ -31,7 +31,7 @@ package struct KnownFinding: OptionSet, Hashable, Sendable {
 
     /// A copied or rolled-back store writes at least as much as it lost before it meets anybody.
     package static let forkedStore = KnownFinding(rawValue: 1)
-    /// A clock that is years ahead drags the others along.
+    /// A clock is years ahead. Whose write must stand can then not be told by its time.
     package static let draggedClock = KnownFinding(rawValue: 2)
 }
 

@@ -27,7 +27,9 @@ extension World {
         case .rollBack(let at, let writes, let isWatched):
             rollBack(at, writes: writes, isWatched: isWatched)
         case .copy(let from, let onto): copy(from, onto: onto)
-        case .setClock(let at, let by): replicas[at].clockOffset += by
+        case .setClock(let at, let by):
+            replicas[at].clockOffset += by
+            if by > Int64(SimulatedReplica.clockAheadMax) { model.hasFarClock = true }
         case .cut(let one, let other): cut(one, other)
         case .join(let one, let other): join(one, other)
         case .fillDisk(let at, let room, let duration): fillDisk(at, room: room, for: duration)
@@ -130,7 +132,8 @@ extension World {
     /// Clocks that are off by minutes are put up with; nobody may be years ahead because a peer is.
     private func checkClock(of version: Version, _ at: Int) {
         let replica = replicas[at]
-        let most = max(replica.latestClock, SimulatedReplica.epoch) + 3 * 3_600_000
+        let most =
+            max(replica.latestClock, SimulatedReplica.epoch) + SimulatedReplica.clockAheadMax
         if version.time.milliseconds > most {
             fail(.clockDragged, "a write at \(at) is dated \(version.time)")
         }

@@ -154,7 +154,7 @@ package final class World: @unchecked Sendable {
         for replica in replicas where replica.remains != nil { fallSilent(replica) }
     }
 
-    private func setClocks() {
+    func setClocks() {
         for replica in replicas { replica.setClock(now: time.now) }
     }
 

@@ -35,6 +35,8 @@ struct WriteModel {
     var deletedDatasets: Set<Int> = []
     /// Once a disk went back in time, lost writes are written anew under new dots.
     var hasRolledBack = false
+    /// Once a clock was years ahead, a write need not be later than what it has seen.
+    var hasFarClock = false
 
     /// The number of a write that is about to be tried.
     mutating func begin(_ key: ModelKey) -> Int {

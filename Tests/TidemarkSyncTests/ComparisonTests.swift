@@ -40,6 +40,9 @@ struct ComparisonTests {
         case conflict
         case incoming([ReplicaID: UInt64])
         case local([ReplicaID: UInt64])
+        /// Is to be written anew.
+        case renewIncoming
+        case renewLocal
     }
 
     static let cases: [Case] = [
@@ -142,6 +145,35 @@ struct ComparisonTests {
             testDescription: "both deleted",
             local: record(nil, a, 1, at: 5), incoming: record(nil, b, 1, at: 6), seen: [a: 1],
             expected: .incoming([a: 1, b: 1])),
+        Case(
+            testDescription: "over a write from the future",
+            local: record("x", a, 1, at: 90), incoming: record("y", b, 1, at: 6, seeing: [a: 1]),
+            seen: [a: 1], expected: .incoming([a: 1, b: 1])),
+        Case(
+            testDescription: "over a write from the future that was joined with more",
+            local: record("x", a, 1, at: 90, seeing: [c: 2]),
+            incoming: record("y", b, 1, at: 6, seeing: [a: 1]), seen: [a: 1, c: 2],
+            expected: .renewIncoming),
+        Case(
+            testDescription: "a write from the future that was joined with more, overwritten here",
+            local: record("y", b, 1, at: 6, seeing: [a: 1]),
+            incoming: record("x", a, 1, at: 90, seeing: [c: 2]), seen: [a: 1, b: 1],
+            expected: .renewLocal),
+        Case(
+            testDescription: "each has seen the other, the incoming one earlier",
+            local: record("x", a, 1, at: 9, seeing: [b: 1]),
+            incoming: record("y", b, 1, at: 6, seeing: [a: 1]), seen: [a: 1, b: 1],
+            expected: .incoming([a: 1, b: 1])),
+        Case(
+            testDescription: "each has seen the other, the local one earlier",
+            local: record("y", b, 1, at: 6, seeing: [a: 1]),
+            incoming: record("x", a, 1, at: 9, seeing: [b: 1]), seen: [a: 1, b: 1],
+            expected: .ignore),
+        Case(
+            testDescription: "each has seen the other, the earlier one not all of the later",
+            local: record("x", a, 1, at: 9, seeing: [b: 1, c: 3]),
+            incoming: record("y", b, 1, at: 6, seeing: [a: 1]), seen: [a: 1, b: 1, c: 3],
+            expected: .renewIncoming),
     ]
 
     @Test(arguments: cases)
@@ -155,6 +187,8 @@ struct ComparisonTests {
         case .conflict: expected = .conflict
         case .incoming(let vector): expected = Self.adopted(item.incoming, vector)
         case .local(let vector): expected = Self.adopted(item.local ?? item.incoming, vector)
+        case .renewIncoming: expected = .renew(item.incoming)
+        case .renewLocal: expected = .renew(item.local ?? item.incoming)
         }
         #expect(comparison == expected)
     }

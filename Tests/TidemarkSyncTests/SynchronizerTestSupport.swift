@@ -18,6 +18,7 @@ extension SyncEvent {
             "settled \(dataset) \(text(settled.map(\.key)))"
         case .conflictsPending(let dataset, let keys): "pending \(dataset) \(text(keys))"
         case .recordsFailed(let dataset, let keys): "failed \(dataset) \(text(keys))"
+        case .quarantined(let dataset, let keys): "quarantined \(dataset) \(text(keys))"
         case .datasetDeletedRemotely(let deletion, let action):
             "deleted \(deletion.dataset) \(action)"
         case .datasetsMerged(let datasets, _):

@@ -115,8 +115,7 @@ extension Engine {
         let formerID = state.recordsID
         if formerID != 0, formerID != id { undurableIDs.insert(formerID) }
         state.lifecycle = lifecycle
-        // A stamp that is made after this one was seen must be later, on whichever clock.
-        clock.see(lifecycle.time)
+        see(lifecycle.time)
         // The commit's own entries come after this one in the sequence.
         state.place(records: id, isVisible: isVisible, lastSequence: sequence, time: clock.last)
         if id == 0 { state.forgetUnfinishedExchanges() }
@@ -141,7 +140,9 @@ extension Engine {
     }
 
     func stampNow(_ lifecycle: inout DatasetLifecycle) {
-        lifecycle.time = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
+        let now = clock.next(wallClockMilliseconds: storage.wallClockMilliseconds())
+        // Later than the stamp that is there on whichever clock, also if that is not believed.
+        lifecycle.time = max(now, lifecycle.time.next)
         lifecycle.replica = replicaID
     }
 

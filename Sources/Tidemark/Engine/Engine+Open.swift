@@ -274,5 +274,8 @@ extension StoreOptions {
         try require(
             Limits.historyAge.contains(historyAge),
             "the option historyAge is \(historyAge); allowed are \(Limits.historyAge)")
+        try require(
+            Limits.clockAheadMax.contains(clockAheadMax),
+            "the option clockAheadMax is \(clockAheadMax); allowed are \(Limits.clockAheadMax)")
     }
 }

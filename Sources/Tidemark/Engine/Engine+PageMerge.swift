@@ -9,7 +9,7 @@ extension Engine {
         _ page: MergePage, by rule: MergeRule, then end: MergeEnd, into state: DatasetState
     ) throws(StoreError) -> MergeOutcome {
         try checkBounds(of: page, end)
-        var merge = PageComparison(page, rule: rule)
+        var merge = PageComparison(page, rule: rule, latestBelieved: latestBelieved.rawValue)
         var position: LogPosition?
         do {
             monitor.lock()
@@ -135,6 +135,7 @@ extension Engine {
     ) throws(StoreError) {
         let page = merge.page
         var origins = AdoptedOrigins(page)
+        let latestBelieved = latestBelieved
         for index in merge.decisions.indices {
             let decision = merge.decisions[index]
             guard decision.step != .ignore else { continue }
@@ -145,7 +146,7 @@ extension Engine {
                 continue
             case .takeIncoming:
                 let time = HybridTime(rawValue: item.time)
-                clock.see(time)
+                clock.see(time, notAfter: latestBelieved)
                 append(
                     item.hasValue ? .put : .delete, key, MergePage.value(of: item, in: all),
                     expiresAt: item.expiresAt,
@@ -177,7 +178,7 @@ extension Engine {
         expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter,
         _ memtable: Memtable
     ) {
-        clock.see(joined.time)
+        see(joined.time)
         let origin = block.number(
             of: joined.dot.replica, joined.vector, joined.author, in: memtable.tables)
         append(

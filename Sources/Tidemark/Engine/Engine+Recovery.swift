@@ -208,7 +208,7 @@ extension Engine {
     ) throws(StoreError) {
         let state = try state(named: name)
         let formerID = state.recordsID
-        clock.see(lifecycle.time)
+        see(lifecycle.time)
         state.place(records: id, isVisible: isVisible, lastSequence: 0, time: clock.last)
         if id == 0 { state.forgetUnfinishedExchanges() }
         state.lifecycle = lifecycle
@@ -220,8 +220,8 @@ extension Engine {
     private func replay(_ adopted: AdoptedState, _ name: String) throws(StoreError) {
         let state = try state(named: name)
         let formerID = state.recordsID
-        clock.see(adopted.lifecycle.time)
-        clock.see(HybridTime(rawValue: adopted.timeMax))
+        see(adopted.lifecycle.time)
+        see(HybridTime(rawValue: adopted.timeMax))
         state.adopt(adopted, lastSequence: 0)
         catalog.renumber(state, from: formerID)
         if adopted.expiresFrom < .max { noteExpiry(of: .put, adopted.expiresFrom, in: state) }
@@ -255,7 +255,8 @@ extension Engine {
         if stamp.expiresAt > 0 { noteExpiry(of: entry.kind, stamp.expiresAt, in: state) }
         memo.counter = max(memo.counter, stamp.counter)
         if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }
-        clock.see(HybridTime(rawValue: stamp.time))
+        let time = HybridTime(rawValue: stamp.time)
+        if memo.isOwn { clock.see(time) } else { see(time) }
     }
 
     /// Queues a complete log for sealing.

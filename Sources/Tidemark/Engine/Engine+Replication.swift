@@ -163,14 +163,14 @@ extension Engine {
             }
             return version.dot
         case .resolve(_, let seen, let expiresAt):
-            clock.see(seen.time)
+            see(seen.time)
             let both = seen.vector.union(write.expected?.vector ?? VersionVector())
             state.noteApplied(both)
             return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
                 seen: both, to: &block, memtable: memtable)
         case .rewrite(_, let version, let seen, let keepsTime, let expiresAt):
-            clock.see(version.time)
+            see(version.time)
             state.noteApplied(seen)
             return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
@@ -186,7 +186,7 @@ extension Engine {
         _ memtable: Memtable
     ) {
         state.noteApplied(version.vector)
-        clock.see(version.time)
+        see(version.time)
         let origin = block.number(
             of: version.dot.replica, version.storedVector, version.author, in: memtable.tables)
         append(
@@ -394,11 +394,6 @@ extension Dataset {
 extension VersionVector {
     /// Whether no counter is beyond ``Limits/countMax``.
     var isCountable: Bool { dots.allSatisfy { $0.counter <= Limits.countMax } }
-}
-
-extension HybridTime {
-    /// So little later that nothing else lies in between. Within bounds: see `checkBounds(of:)`.
-    fileprivate var next: HybridTime { HybridTime(rawValue: rawValue &+ 1) }
 }
 
 extension ReplicatedWrite {

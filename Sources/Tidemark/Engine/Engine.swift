@@ -204,8 +204,13 @@ struct HybridClock {
         return last
     }
 
-    /// Takes note of somebody else's time.
+    /// Takes note of a time of this store's own.
     mutating func see(_ time: HybridTime) {
         last = max(last, time)
+    }
+
+    /// Takes note of somebody else's time, unless it is after what is believed.
+    mutating func see(_ time: HybridTime, notAfter latest: HybridTime) {
+        if time <= latest { see(time) }
     }
 }

@@ -201,8 +201,8 @@ extension Engine {
         adopted.write(to: &item)
         block.append(bytes: item.bytes)
         let formerID = state.recordsID
-        clock.see(adopted.lifecycle.time)
-        clock.see(HybridTime(rawValue: adopted.timeMax))
+        see(adopted.lifecycle.time)
+        see(HybridTime(rawValue: adopted.timeMax))
         // The commit's own entries come after this one in the sequence.
         state.adopt(adopted, lastSequence: sequence)
         catalog.renumber(state, from: formerID)

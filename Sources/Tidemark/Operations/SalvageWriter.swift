@@ -37,9 +37,9 @@ final class SalvageWriter {
         manifest.nextDataset =
             (finished.map(\.recordsID) + Array(states.findings.keys))
             .filter { !Limits.systemDatasetNumbers.contains($0) }.reduce(0) { max($0, $1) } &+ 1
-        manifest.clock = finished.reduce(max(states.timeMax, salvage.manifest?.clock ?? 0)) {
-            max($0, $1.lifecycle.time.rawValue)
-        }
+        let timeMax = finished.reduce(states.timeMax) { max($0, $1.lifecycle.time.rawValue) }
+        // What is dated too far ahead moves no clock here, either.
+        manifest.clock = max(salvage.manifest?.clock ?? 0, min(timeMax, latestBelieved.rawValue))
         manifest.expiresFrom = finished.reduce(.max) { min($0, $1.expiresFrom) }
         manifest.segments = writer.finished.map { made in
             var entry = made
@@ -49,6 +49,10 @@ final class SalvageWriter {
         try manifest.write(in: destination, storage: storage)
         complete(states, finished, id)
         return report
+    }
+
+    private var latestBelieved: HybridTime {
+        .latestBelieved(at: storage, aheadMax: StoreOptions().clockAheadMax)
     }
 
     private func takeDestination() throws(StoreError) -> any AnyObject & Sendable {

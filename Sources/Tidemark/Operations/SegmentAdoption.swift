@@ -28,10 +28,6 @@ package final class SegmentAdoption: @unchecked Sendable {
         var next = 0
     }
 
-    /// A peer's times may be ahead of ours by so much; what is further ahead must not get in
-    /// without being looked at record by record.
-    private static let aheadMilliseconds: UInt64 = 3_600_000
-
     let engine: Engine
     let state: DatasetState
     /// Who offers; nil if nothing of it is to outlast the opening.
@@ -126,11 +122,11 @@ package final class SegmentAdoption: @unchecked Sendable {
             number: number, path: engine.filePath(name),
             tag: tag, options: engine.options, storage: engine.storage, adopting: offer.dataset,
             with: content)
-        let now = engine.storage.wallClockMilliseconds()
         let bounds = AdoptionBounds(
             dataset: offer.dataset, segment: UInt32(truncatingIfNeeded: part.number),
             syncCountMax: offer.knowledge.syncCount.rawValue,
-            timeMax: (now + Self.aheadMilliseconds) << 16)
+            // What is further ahead must not get in without being looked at record by record.
+            timeMax: engine.latestBelieved.rawValue)
         current = Current(part: part, writer: writer, bounds: bounds, journal: journal)
     }
 

@@ -162,6 +162,10 @@ extension Store {
     /// id are copies of each other, and a store that meets itself is none.
     package var incarnation: UInt64 { openingID }
 
+    /// The latest date of anybody else's write that counts here now: see
+    /// ``StoreOptions/clockAheadMax``.
+    package var latestBelieved: HybridTime { engine.latestBelieved }
+
     /// A random number from the same source as the store's own.
     package func randomNumber() -> UInt64 {
         engine.storage.randomUInt64()

@@ -44,6 +44,8 @@ struct PageComparison {
 
     let page: MergePage
     let rule: MergeRule
+    /// What is dated after that wins nothing by its date.
+    let latestBelieved: UInt64
     private(set) var decisions: [Decision] = []
     private(set) var merges: [Merge] = []
     var outcome = MergeOutcome()
@@ -59,9 +61,10 @@ struct PageComparison {
     private var pairs: [UInt64: Pair] = [:]
     private var lastPair: (key: UInt64, pair: Pair)?
 
-    init(_ page: MergePage, rule: MergeRule) {
+    init(_ page: MergePage, rule: MergeRule, latestBelieved: UInt64) {
         self.page = page
         self.rule = rule
+        self.latestBelieved = latestBelieved
     }
 
     /// Compares all records with the newest of their keys. To be called again whenever something
@@ -212,7 +215,8 @@ struct PageComparison {
                 return take(item, isReplacement: false)
             }
         } else if isDescendant {
-            if coversLocal { return take(item) }
+            // If each has seen the other, their times decide.
+            if coversLocal, !isAncestor { return take(item) }
         } else if isAncestor {
             if coversIncoming { return note(.ignore) }
         } else {
@@ -222,17 +226,20 @@ struct PageComparison {
                 local: local[number], localCounter: stamp.counter, localTime: stamp.time)
             return try settle(concurrent, found, all)
         }
-        try compareVersions(item, with: found)
+        try compareVersions(item, at: index, with: found)
     }
 
     /// The same with whole versions, for those of which one descends from the other, without
     /// having seen all that it had.
     private mutating func compareVersions(
-        _ item: MergePage.Item, with found: FoundEntry
+        _ item: MergePage.Item, at index: Int, with found: FoundEntry
     ) throws(StoreError) {
         let ours = found.tables.version(of: found.entry)
         let theirs = page.version(of: item)
         switch theirs.relation(to: ours) {
+        case .descendant where !theirs.supersedesAsItIs(ours),
+            .ancestor where !ours.supersedesAsItIs(theirs):
+            leave(at: index)
         case .descendant:
             try join(item, theirs, winsOver: ours, found)
         case .ancestor, .concurrent:
@@ -244,6 +251,17 @@ struct PageComparison {
             } else {
                 try join(item, theirs, losesTo: ours, found)
             }
+        }
+    }
+
+    /// What has to become a new write is none that a page can be.
+    private mutating func leave(at index: Int) {
+        note(.ignore)
+        switch rule {
+        case .leave:
+            outcome.conflicts.append(MergeOutcome.Conflict(index: index, staysRemote: false))
+        case .refuse, .lastWriterWins:
+            outcome.isApplied = false
         }
     }
 
@@ -325,6 +343,10 @@ struct PageComparison {
         case .leave:
             note(.ignore)
         case .refuse:
+            note(.ignore)
+            outcome.isApplied = false
+        case .lastWriterWins where max(both.localTime, item.time) > latestBelieved:
+            // Its date must not decide, and what then wins is a new write.
             note(.ignore)
             outcome.isApplied = false
         case .lastWriterWins:

@@ -2,7 +2,7 @@
 
 extension Version {
     /// The same write, having seen what another had, too.
-    func joined(with other: VersionVector) -> Version {
+    package func joined(with other: VersionVector) -> Version {
         Version(dot: dot, vector: vector.union(other), time: time, author: author)
     }
 }

@@ -1,14 +1,15 @@
 /// Which write made a record what it is, and what that write had seen.
 ///
-/// Versions of one key are ordered by ancestry alone: a version descends from another if its
-/// vector contains the other's dot. Two versions neither of which descends from the other are
-/// concurrent, and a merge policy decides; time never makes an ancestor.
+/// Versions of one key are ordered by ancestry: a version descends from another if its vector
+/// contains the other's dot. Two versions neither of which descends from the other are concurrent,
+/// and a merge policy decides; time never makes an ancestor.
 public struct Version: Hashable, Sendable {
     /// The write itself.
     public let dot: Dot
     /// What the writer had seen of the dataset, the write itself included.
     public let vector: VersionVector
-    /// When, by the writer's hybrid clock; later than every version of the key it had seen.
+    /// When, by the writer's hybrid clock; later than every version of the key it had seen, but for
+    /// such as were dated further ahead than ``StoreOptions/clockAheadMax``.
     public let time: HybridTime
     /// On whose behalf, as the writing application named it; empty if it did not.
     /// At most ``Limits/authorBytesMax`` bytes of UTF-8.
@@ -24,11 +25,27 @@ public struct Version: Hashable, Sendable {
     }
 
     /// How this version stands to another one of the same key.
+    ///
+    /// Each of two may have been joined with something that had seen the other. That takes a clock
+    /// that was not believed: whoever overwrites a write from the future is dated before it. Then
+    /// the earlier one counts as the descendant, whichever side asks.
     public func relation(to other: Version) -> VersionRelation {
         if dot == other.dot { return .same }
-        if vector.contains(other.dot) { return .descendant }
-        if other.vector.contains(dot) { return .ancestor }
-        return .concurrent
+        switch (vector.contains(other.dot), other.vector.contains(dot)) {
+        case (true, true): return isLater(than: other) ? .ancestor : .descendant
+        case (true, false): return .descendant
+        case (false, true): return .ancestor
+        case (false, false): return .concurrent
+        }
+    }
+
+    /// Whether this version may take the place of one that it descends from under its own dot.
+    ///
+    /// Not if it is the earlier one and has not seen all that the other had been joined with. Then
+    /// the outcome would depend on the order of arrivals, and nobody would tell the others, for
+    /// whom all of it is known: the descendant wins, but as a new write.
+    package func supersedesAsItIs(_ other: Version) -> Bool {
+        isLater(than: other) || vector.covers(other.vector)
     }
 
     /// The order by which last writer wins: time, then replica, then counter. Total, so that every

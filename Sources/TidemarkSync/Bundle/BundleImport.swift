@@ -259,8 +259,10 @@ extension SyncSession {
         // How much of its writes the sender remembers to be here, a bundle does not say.
         known = (checkpoint.vector, .zero)
         pullPosition = start
+        try await admitHeld()
         let isAll = try await pull()
         if let firstFailure { throw firstFailure }
+        try checkHeldPending()
         let lacksAny = try hasFailures([.incoming])
         result.isComplete = isAll && !lacksAny
         return try finished()

@@ -13,7 +13,8 @@ import Tidemark
 // - our mark is from after all that was exchanged, and whatever changed here since the exchange
 //   began counts as unsettled, unless just now it is known to be equal;
 // - equal means that each side has seen all that the other has, in records and in lifecycle. What
-//   a session left undone, whatever the reason, is not.
+//   a session left undone, whatever the reason, is not; nor is what holds writes because of their
+//   dates, since they become due without a change.
 //
 // The marks are in memory only. A store that was closed, restored or copied has others.
 
@@ -68,11 +69,17 @@ struct AllDatasets {
                 let ours = try dataset.map { dataset throws(StoreError) in
                     PeerKnowledge(try dataset.knowledge())
                 }
-                if ours?.equals(run.remotes[name]) ?? false { continue }
-                if let dataset, let remote = run.remotes[name],
-                    try dataset.isPartSettled(with: peer, remote)
-                {
-                    continue
+                // What is held may be due by the next time.
+                let isHolding = try dataset.map { dataset throws(StoreError) in
+                    try !QuarantineBook(dataset).isEmpty()
+                }
+                if !(isHolding ?? false) {
+                    if ours?.equals(run.remotes[name]) ?? false { continue }
+                    if let dataset, let remote = run.remotes[name],
+                        try dataset.isPartSettled(with: peer, remote)
+                    {
+                        continue
+                    }
                 }
                 unsettled.insert(name)
             }

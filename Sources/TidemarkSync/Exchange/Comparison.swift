@@ -16,6 +16,15 @@ import Tidemark
 // A whole page is compared by the same rules in the store (`PageComparison`), without making
 // records; a test holds the two against each other. What is changed here is changed there.
 //
+// That holds as long as a version is later than all that it descends from, which the clocks see
+// to, but for writes that are dated too far ahead to be believed. What overwrites such a one is
+// dated before it, and who had believed it may have dropped other versions for it meanwhile. Let a
+// step be plain if the winner is the later of the two, or has seen all that the loser had. Plain
+// steps lead to one winner, whatever their order: only a later winner enlarges what a record has
+// seen; so what is seen and later than the winner was overwritten by something that is seen, too,
+// and whoever joins that cannot keep what it overwrote. A step that is not plain makes a new
+// write, which no vector claims, so that it reaches everyone.
+//
 // Deleting a dataset wipes what its maker had seen: the versions whose whole vectors it covers. A
 // version that won over one that the maker had not seen stays, or that one would be gone on some
 // replicas and live on on others.
@@ -27,6 +36,9 @@ enum Comparison: Hashable, Sendable {
     case adopt(value: [UInt8]?, version: Version, expiresAt: UInt64? = nil)
     /// Neither descends from the other and they differ: a policy decides.
     case conflict
+    /// The record that is given wins by descent, but has to be written anew: see
+    /// `Version.supersedesAsItIs(_:)`.
+    case renew(Record)
 }
 
 extension Comparison {
@@ -53,6 +65,10 @@ extension Comparison {
             return
         }
         switch incoming.version.relation(to: local.version) {
+        case .descendant where !incoming.version.supersedesAsItIs(local.version):
+            self = .renew(incoming)
+        case .ancestor where !local.version.supersedesAsItIs(incoming.version):
+            self = .renew(local)
         case .descendant:
             self = .join(incoming, into: local)
         case .ancestor:

@@ -65,7 +65,8 @@ struct ConflictSettlement {
         if looksForAncestors || policy.needsAncestor {
             conflict = try withAncestry(conflict, mustRewrite)
         }
-        guard let decision = policy.decision(on: conflict) else {
+        let believed = dataset.store.latestBelieved
+        guard let decision = policy.decision(on: conflict, latestBelieved: believed) else {
             return .pending(conflict, .left)
         }
         return .settled(conflict.settled(as: decision, mustRewrite: mustRewrite))
@@ -127,10 +128,17 @@ extension MergePolicy {
     }
 
     /// nil if it is for the application to say.
-    func decision(on conflict: Conflict) -> PolicyDecision? {
+    ///
+    /// - Parameter believed: what is dated after that wins nothing by its date.
+    func decision(
+        on conflict: Conflict, latestBelieved believed: HybridTime
+    ) -> PolicyDecision? {
         switch self {
         case .lastWriterWins:
-            return PolicyDecision(decision: .later)
+            let isLocalAhead = conflict.local.version.time > believed
+            let isRemoteAhead = conflict.remote.version.time > believed
+            guard isLocalAhead != isRemoteAhead else { return PolicyDecision(decision: .later) }
+            return PolicyDecision(decision: .keep(isLocalAhead ? .remote : .local))
         case .keepLocal:
             return PolicyDecision(decision: .keep(.local))
         case .keepRemote:
@@ -149,11 +157,15 @@ extension MergePolicy {
 
 extension MergePolicy {
     /// What it makes of a conflict outside of an exchange, as a write of its own.
+    ///
+    /// - Parameter believed: what is dated after that wins nothing by its date.
     func answer(
-        to conflict: Conflict
+        to conflict: Conflict, latestBelieved believed: HybridTime
     ) async throws(SyncError) -> ConflictSettlement.Answer {
         guard case .custom(let handler) = self else {
-            guard let decision = decision(on: conflict) else { return .pending(conflict, .left) }
+            guard let decision = decision(on: conflict, latestBelieved: believed) else {
+                return .pending(conflict, .left)
+            }
             return .settled(conflict.settled(as: decision, mustRewrite: true))
         }
         do {

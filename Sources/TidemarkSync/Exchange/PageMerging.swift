@@ -30,6 +30,8 @@ extension SyncSession {
         guard !isForked, !isFrozen, !options.comparesOneByOne, options.validate == nil,
             !has(.checkpointApartFromRecords), let arrived = page.arrived
         else { return false }
+        // What may have to be held is looked at record by record.
+        if isHolding, arrived.latestTime > store.latestBelieved { return false }
         let holdsBack = try holdsBackVectors()
         let joinsVector =
             (page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin) && !holdsBack
@@ -69,7 +71,8 @@ extension SyncResponder {
     func mergeAtOnce(
         _ request: PushRequest, _ dataset: Dataset
     ) throws(SyncError) -> Plan? {
-        guard !comparesOneByOne, !has(.applyConflictUnasked), let arrived = request.page.arrived
+        guard !comparesOneByOne, !has(.applyConflictUnasked), let arrived = request.page.arrived,
+            arrived.latestTime <= store.latestBelieved
         else { return nil }
         let joinsVector =
             (request.page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin)

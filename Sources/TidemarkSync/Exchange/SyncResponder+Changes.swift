@@ -206,12 +206,15 @@ extension SyncResponder {
     ) throws(StoreError) -> Plan {
         let knowledge = try dataset.knowledge()
         var plan = Plan(syncCount: knowledge.syncCount, lifecycle: knowledge.lifecycle)
-        let conflicts = try compare(request.page, with: dataset, knowledge, &plan)
         let book = try BatonBook(dataset)
         // Of nobody there is nothing to be noted, and nowhere to note it is made for it.
         let isRemembered = request.address.from != .nobody
+        let conflicts = try compare(
+            request.page, with: dataset, knowledge,
+            mayHold: isRemembered && book.disputed.isEmpty, &plan)
         let batons = isRemembered ? request.page.knowledge.batons : []
-        plan.batch.notes = try book.notes(taking: batons, settling: [])
+        let held = plan.batch.notes
+        plan.batch.notes += try book.notes(taking: batons, settling: [])
         let changed = plan.batch.writes.count
         var arrival: [SystemNote] = []
         if isRemembered, changed > 0 {
@@ -244,8 +247,8 @@ extension SyncResponder {
             plan.batch.disowned = book.disputed
             plan.batch.isSettled = !holdsBack
             if isRemembered {
-                plan.batch.notes =
-                    try book.notes(taking: batons, settling: plan.batch.disowned) + arrival
+                let notes = try book.notes(taking: batons, settling: plan.batch.disowned)
+                plan.batch.notes = held + notes + arrival
             }
         }
         plan.outcome = .accepted(changed: changed)
@@ -254,14 +257,20 @@ extension SyncResponder {
 
     /// Adds to a plan what is to be stored of a page.
     ///
+    /// - Parameter mayHold: whether what is dated too far ahead is kept apart.
     /// - Returns: the keys of those that are in conflict with what is here.
     private func compare(
         _ page: RecordPage, with dataset: Dataset, _ knowledge: DatasetKnowledge,
-        _ plan: inout Plan
+        mayHold: Bool, _ plan: inout Plan
     ) throws(StoreError) -> [[UInt8]] {
         var conflicts: [[UInt8]] = []
         for record in page.records {
             let local = try dataset.storedRecord(for: record.key)
+            if mayHold, dataset.holds(record, beside: local, knowledge),
+                try hold(record, of: dataset, in: &plan)
+            {
+                continue
+            }
             switch Comparison(
                 local: local, incoming: record, seen: knowledge.vector,
                 wiped: knowledge.lifecycle.wiped)
@@ -280,11 +289,25 @@ extension SyncResponder {
                         key: record.key,
                         content: .adopt(value: record.value, version: record.version),
                         expected: local?.version))
-            case .conflict:
+            case .conflict, .renew:
                 conflicts.append(record.key)
             }
         }
         return conflicts
+    }
+
+    /// Notes a record of a page as held.
+    ///
+    /// - Returns: false if it cannot be.
+    private func hold(
+        _ record: Record, of dataset: Dataset, in plan: inout Plan
+    ) throws(StoreError) -> Bool {
+        let book = try QuarantineBook(dataset)
+        guard let note = try book.note(holding: record) else {
+            return try book.holds(record.version)
+        }
+        plan.batch.notes.append(note)
+        return true
     }
 
     func dataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {

@@ -12,6 +12,8 @@ extension SyncResponder {
         let dataset = try dataset(asked: request.address, by: request.asker)
         return try engine(dataset.name) { () throws(StoreError) in
             try meet(request.address.from, dataset)
+            // No record that is held is summed over, and no page of a search brings it.
+            let claim = try dataset.vectorWithoutHeld()
             let sums = try dataset.recordSums()
             var findings: [RangeFinding] = []
             var bytes = 0
@@ -22,7 +24,8 @@ extension SyncResponder {
                 findings.append(finding)
             }
             let isRemembered = request.address.from != .nobody
-            let told = try dataset.told(sums.knowledge, isDrawing: isRemembered)
+            var told = try dataset.told(sums.knowledge, isDrawing: isRemembered)
+            told.vector = claim
             if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
             return ReconcileAnswer(knowledge: told, findings: findings)
         }

@@ -33,13 +33,14 @@ extension SyncResponder {
                 request.scope, hasLeftOut ? nil : request.former,
                 recordsMax: try dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax))
+            let claim = try dataset.vectorWithoutHeld()
             let run = try dataset.withChanges(
                 since: request.since, in: request.scope.keyRange,
                 skipsMax: SyncLimits.scopedChangesMax, scanMax: SyncLimits.scopedChangesMax
             ) { (change) throws(StoreError) in try pass.take(change) }
             var page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
-            if hasLeftOut { page.knowledge.vector = VersionVector() }
+            page.knowledge.vector = hasLeftOut ? VersionVector() : claim
             if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
             return ScopedPullAnswer(page: page, outside: pass.outside)
         }
@@ -52,14 +53,18 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) in
             let bytesMax = min(max(1, request.bytesMax), limits.pageBytesMax)
             var found = FoundRecords()
+            let book = try QuarantineBook(dataset)
+            let heldBefore = try book.dots()
             for item in request.items {
                 // Of each at least one is answered.
                 guard found.answered == 0 || found.bytes < bytesMax else { break }
                 found.note(try dataset.storedRecord(for: item.key), of: item, request.scope)
             }
-            // After the records were read, so that it covers no less than they do.
-            let knowledge = try dataset.told(
+            // After the records were read, so that it covers no less than they do, but for what
+            // is held: its records were not asked for, and are not missing.
+            var knowledge = try dataset.told(
                 try dataset.knowledge(), isDrawing: asker != .nobody)
+            knowledge.vector = try knowledge.vector.before(heldBefore + book.dots())
             if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
             return LookupAnswer(
                 answered: found.answered,

@@ -13,14 +13,19 @@ extension SyncResponder {
             return SegmentsAnswer(offer: nil)
         }
         return try engine(dataset.name) { () throws(StoreError) -> SegmentsAnswer in
-            // What lies under a disputed id is to be compared.
-            guard try BatonBook(dataset).disputed.isEmpty else { return SegmentsAnswer(offer: nil) }
+            // What lies under a disputed id is to be compared, and what is held lies elsewhere.
+            guard try BatonBook(dataset).disputed.isEmpty, try QuarantineBook(dataset).isEmpty()
+            else { return SegmentsAnswer(offer: nil) }
             try remember(request.address.from, dataset)
             let offer = try dataset.segmentOffer(bytesMin: UInt64(limits.segmentBytesMin))
             guard let offer, offer.runs.joined().count <= SegmentOffer.segmentsMax,
                 offer.runs.joined().reduce(0, { $0 + $1.tables.count })
                     <= SyncLimits.segmentTablesBytesMax
             else { return SegmentsAnswer(offer: nil) }
+            // As of the offer's moment the vector may claim what was held then.
+            guard try QuarantineBook(dataset).admittedThrough() <= offer.knowledge.syncCount else {
+                return SegmentsAnswer(offer: nil)
+            }
             let told = try dataset.told(offer.knowledge)
             try store.sync()
             return SegmentsAnswer(offer: offer, batons: told.batons)

@@ -170,10 +170,12 @@ public final class SyncResponder: Sendable {
                 return DatasetGreeting(
                     name: name, knowledge: nil, pulledThrough: .zero, pushedThrough: .zero)
             }
+            let isPart = try PartBook.isPart(dataset)
+            if asker != .nobody, !isPart { try dataset.admitDue() }
             let checkpoint = try dataset.checkpoint(for: asker)
             var knowledge = PeerKnowledge(try dataset.knowledge())
             // What a part has seen proves nothing about what is here.
-            if try PartBook.isPart(dataset) { knowledge.vector = VersionVector() }
+            if isPart { knowledge.vector = VersionVector() }
             let book = try BatonBook(dataset)
             knowledge.batons = book.batons
             return DatasetGreeting(

@@ -192,8 +192,8 @@ extension SyncSession {
             return try book.notes(removing: ended)
                 + BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
         }
-        batch.notes = notes
-        plan.batch = batch.writes.isEmpty && notes.isEmpty ? nil : batch
+        batch.notes += notes
+        plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
         return plan
     }
 

@@ -56,15 +56,18 @@ extension SyncSession {
         try begin(book, greeting)
         if let remote {
             try await settleLifecycle(remote.lifecycle)
+        }
+        try await admitHeld()
+        if let remote {
             try await checkWhatOthersBrought()
-            if remote.syncCount > pullPosition || isBeginningAfresh {
+            // To be whole again takes what the peer claims without what it holds: its greeting
+            // does not say.
+            if remote.syncCount > pullPosition || isBeginningAfresh || book.part.isEnding {
                 guard try await pullPart() else {
                     try storeProgress()
                     try await acknowledge()
                     return true
                 }
-            } else {
-                part?.whole = trusted(remote.vector)
             }
         }
         guard try !waitsForMoved() else {
@@ -72,6 +75,7 @@ extension SyncSession {
             try await acknowledge()
             return true
         }
+        try checkHeldPending()
         return try await pushPart()
     }
 

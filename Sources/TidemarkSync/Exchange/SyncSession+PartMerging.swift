@@ -164,6 +164,11 @@ extension SyncSession {
                     content: .adopt(value: value, version: version, expiresAt: expiresAt),
                     expected: local?.version))
             plan.pulled += version.dot == local?.version.dot ? 0 : 1
+        case .renew(let winner):
+            // Outside of the scope, too: it is a write of this store, which the peer is to have.
+            if let error = try await refusal(of: record) { throw error }
+            plan.batch.writes.append(renewal(of: winner, record, local))
+            plan.pulled += winner.version == record.version ? 1 : 0
         case .conflict:
             guard let local else { return }
             if let error = try await refusal(of: record) { throw error }

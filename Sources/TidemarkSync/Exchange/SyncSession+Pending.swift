@@ -186,7 +186,8 @@ extension SyncSession {
         notes += try engine(dataset.name) { () throws(StoreError) in
             try book.notes(removing: settled)
         }
-        batch.notes = notes
+        // Behind those that hold what was to be compared.
+        batch.notes += notes
         plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
         return plan
     }

@@ -93,6 +93,7 @@ extension SyncSession {
             tellWaiting(conflict)
             if plan.isUnbooked { noteWaiting(conflict.key, reason) }
         }
+        tellHeld(plan.held)
         noteFailed(plan.refused.map { (key: $0.record.key, error: $0.error) })
         isFrozen = isFrozen || plan.freezes
         confirmedKeys.formUnion(plan.confirmed)
@@ -108,7 +109,7 @@ extension SyncSession {
         for record in records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
-        batch.notes = try notes(on: plan.settled)
+        batch.notes += try notes(on: plan.settled)
         let waiting = try notesToWait(plan.pending)
         if let waiting { batch.notes += waiting }
         batch.notes += try notes(onRefused: plan.refused)
@@ -147,12 +148,15 @@ extension SyncSession {
         let comparison = Comparison(
             local: local, incoming: record, seen: trusted(knowledge.vector),
             wiped: knowledge.lifecycle.wiped)
-        if comparison != .ignore, !isKnown, let error = try await refusal(of: record) {
+        let isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
+        if comparison != .ignore || isAhead, !isKnown, let error = try await refusal(of: record) {
             plan.refused.append((record, error))
             // It is compared with nothing.
             if let renewal = renewal(of: local) { batch.writes.append(renewal) }
             return
         }
+        // What is too large to be kept apart is compared like any other.
+        if isAhead, try hold(record, in: &batch, &plan.held) { return }
         if !knowledge.lifecycle.wiped.covers(record.version.vector),
             let verdict = verdict(on: record, beside: local)
         {
@@ -174,6 +178,9 @@ extension SyncSession {
             }
         case .ignore:
             return
+        case .renew(let winner):
+            batch.writes.append(renewal(of: winner, record, local))
+            plan.pulled += winner.version == record.version ? 1 : 0
         case .adopt(let value, let version, let expiresAt):
             batch.writes.append(
                 ReplicatedWrite(
@@ -225,6 +232,11 @@ extension SyncSession {
                 plan.confirmed.append(incoming.key)
             }
         case (.superseded, _), (.settle, .none):
+            if case .renew(let winner) = comparison {
+                batch.writes.append(renewal(of: winner, incoming, local))
+                plan.pulled += 1
+                return
+            }
             guard case .adopt(let value, let version, let expiresAt) = comparison else { return }
             batch.writes.append(
                 ReplicatedWrite(
@@ -233,6 +245,17 @@ extension SyncSession {
                     expected: local?.version))
             plan.pulled += 1
         }
+    }
+
+    /// A new write with what one of the two holds, which descends from both.
+    func renewal(
+        of winner: Record, _ incoming: Record, _ local: Record?
+    ) -> ReplicatedWrite {
+        ReplicatedWrite(
+            key: incoming.key,
+            content: .resolve(
+                value: winner.value, seen: incoming.version, expiresAt: winner.expiresAt),
+            expected: local?.version)
     }
 
     /// What a settlement comes to where one of the two versions has a dot that may name two
@@ -303,6 +326,8 @@ struct PullPlan {
     var pending: [(conflict: Conflict, reason: PendingConflict.Reason)] = []
     /// What is left out.
     var refused: [(record: Record, error: SyncError)] = []
+    /// Keys of what is held because of its date.
+    var held: [[UInt8]] = []
     /// Whether the exchange must begin here again next time.
     var freezes = false
     /// Whether what waits is not in the book.

@@ -53,7 +53,7 @@ extension SyncSession {
                 recordsMax: dataset.recordsPerPage(atMost: min(recordsMax, recordsLeft)),
                 bytesMax: options.pageBytesMax,
                 excluding: trusted(remote?.vector ?? VersionVector()),
-                after: address.replicas)
+                after: address.replicas, withholding: withheld)
         }
     }
 
@@ -127,6 +127,7 @@ extension SyncSession {
             result.pushed += changed
             if let waiting = try firstWaiting(of: keys) { throw waiting }
             if try leaveOutRefused(keys) { return .again }
+            if try settleHeld(keys) { return .again }
             // At first they are taken for what the peer wrote meanwhile, which a pull brings;
             // unless there is no other attempt.
             guard result.attempts > 1 || options.attemptsMax == 1, try await takeLeftOut(keys)

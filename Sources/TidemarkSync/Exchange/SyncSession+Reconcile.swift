@@ -52,7 +52,7 @@ extension SyncSession {
             guard let answer = try await findings(claims, isFirst: agreed == nil) else {
                 return nil
             }
-            try check(answer.knowledge, still: agreed ?? remote)
+            try check(answer.knowledge, still: agreed ?? remote, isGreeting: agreed == nil)
             agreed = agreed ?? answer.knowledge
             try engine(dataset.name) { () throws(StoreError) in
                 try search.take(answer.findings, for: claims)
@@ -113,12 +113,17 @@ extension SyncSession {
     }
 
     /// What the peer told at first must hold to the end.
+    ///
+    /// - Parameter isGreeting: whether that was its greeting. There it claims what it holds because
+    ///   of its date, too, and here it does not.
     func check(
-        _ now: PeerKnowledge, still before: PeerKnowledge
+        _ now: PeerKnowledge, still before: PeerKnowledge, isGreeting: Bool = false
     ) throws(SyncError) {
         if try noteFork(now) { throw .forked }
-        guard now.lifecycle == before.lifecycle, now.syncCount >= before.syncCount,
-            now.vector.covers(before.vector)
+        let isStillSeen =
+            isGreeting
+            ? now.vector[peer] >= before.vector[peer] : now.vector.covers(before.vector)
+        guard now.lifecycle == before.lifecycle, now.syncCount >= before.syncCount, isStillSeen
         else {
             throw SyncError(
                 .peerChanged,

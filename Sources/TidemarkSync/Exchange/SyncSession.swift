@@ -64,6 +64,12 @@ final class SyncSession {
     var retired: [String] = []
     /// Whether something was not taken in that cannot wait here, so that no position may move.
     var isFrozen = false
+    /// Keys of held writes with which the peer has found a conflict before.
+    var metConflicts: Set<[UInt8]> = []
+    /// Keys of held writes that are not handed over, because the peer has to settle them itself.
+    var withheld: Set<[UInt8]> = []
+    /// The first conflict with a held write that the policy left to the application.
+    var firstHeldPending: (key: [UInt8], reason: PendingConflict.Reason)?
     /// Everything here up to this count came from the peer as it lies there, or is known to be
     /// there.
     var adoptedThrough = SyncCount.zero
@@ -141,6 +147,7 @@ final class SyncSession {
         peerDisputed = Set(greeting?.disputed ?? [])
         remote = greeting?.knowledge
         try takePositions(greeting)
+        try await admitHeld()
         if let remote {
             try await settleLifecycle(remote.lifecycle)
             if try hasNews(remote) {
@@ -153,6 +160,7 @@ final class SyncSession {
             }
         }
         if remote == nil { try settleAlone() }
+        try checkHeldPending()
         try await takeMerged(greeting?.merged ?? [])
         guard try await push() else { return false }
         if result.isComplete { try await retireMerged() }

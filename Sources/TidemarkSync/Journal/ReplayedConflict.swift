@@ -101,7 +101,9 @@ private struct ConflictReplay {
                 settled: entry, verdict: verdict, isCurrent: isCurrent, effect: effect)
         }
         guard let conflict, let past else { return replayed(.notKept) }
-        switch try await policy.answer(to: conflict) {
+        switch try await policy.answer(
+            to: conflict, latestBelieved: dataset.store.latestBelieved)
+        {
         case .pending(_, let reason):
             return replayed(.undecided(reason))
         case .settled(let outcome):

@@ -56,7 +56,8 @@ public struct DatasetMergeResult: Hashable, Sendable {
     public internal(set) var moved = 0
     /// Of these, the ones about which the policy was asked.
     public internal(set) var conflicts = 0
-    /// Records that were left where they are, because the policy decided nothing.
+    /// Records that were left where they are, because the policy decided nothing, or because a
+    /// write to them is held: see ``QuarantinedWrite``.
     public internal(set) var left = 0
     /// Whether the dataset is deleted now, which it is if nothing was left in it.
     public internal(set) var isRetired = false

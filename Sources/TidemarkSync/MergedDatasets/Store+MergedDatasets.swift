@@ -83,9 +83,9 @@ extension Store {
     /// hand over both: first what was moved, and when a peer has that, that it is gone from here.
     ///
     /// Of a key that both have with different values the policy decides: the target's record is the
-    /// local one, and there is no ancestor. Records for which it decides nothing stay, and then the
-    /// dataset does, too. Nobody may write to it meanwhile: what is written at the very end goes
-    /// with it.
+    /// local one, and there is no ancestor. Records for which it decides nothing stay, and so do
+    /// those to which a write is held (``QuarantinedWrite``), and then the dataset does, too.
+    /// Nobody may write to it meanwhile: what is written at the very end goes with it.
     ///
     /// O(records). Handlers are asked one at a time, while no lock is held. Interrupted, it goes on
     /// when it is called again.
@@ -104,6 +104,7 @@ extension Store {
                     .datasetNotFound,
                     "there is no dataset \(name) that could go into \(target); correct the name")
             }
+            try source.admitDue()
             return (source, try dataset(target))
         }
         let isPart = try TidemarkSync.engine(name) { () throws(StoreError) in
@@ -120,9 +121,17 @@ extension Store {
         let cursor = try TidemarkSync.engine(name) { () throws(StoreError) in
             try source.keys()
         }
+        let held = try TidemarkSync.engine(name) { () throws(StoreError) in
+            Set(try source.quarantined().map(\.record.key))
+        }
         var hasBegun = false
         while let key = try merge.nextKey(of: cursor) {
             guard !Task.isCancelled else { throw .cancelled(dataset: name) }
+            guard !held.contains(key) else {
+                // To move it is to delete it here, and that would win over what is held.
+                result.left += 1
+                continue
+            }
             if !hasBegun {
                 try TidemarkSync.engine(name) { () throws(StoreError) in
                     try source.beginMoving(into: destination)
@@ -136,7 +145,7 @@ extension Store {
         }
         guard result.left == 0 else { return result }
         result.isRetired = try TidemarkSync.engine(name) { () throws(StoreError) -> Bool in
-            guard try source.count() == 0 else { return false }
+            guard try source.count() == 0, try source.quarantined().isEmpty else { return false }
             return try deleteDataset(name)
         }
         return result
@@ -169,7 +178,9 @@ private struct DatasetMerge {
                 let conflict = Conflict(
                     dataset: destination.name, key: key, ancestry: .nonexistent, local: local,
                     remote: remote)
-                switch try await policy.answer(to: conflict) {
+                switch try await policy.answer(
+                    to: conflict, latestBelieved: store.latestBelieved)
+                {
                 case .pending:
                     result.left += 1
                     return

@@ -20,6 +20,9 @@ public enum SyncEvent: Sendable {
     /// Records of these keys failed and were left out, for one page or one record; see
     /// `Dataset.failedRecords`.
     case recordsFailed(dataset: String, keys: [[UInt8]])
+    /// Records of the other side are dated so far ahead that they are held here until their date
+    /// has come: see ``QuarantinedWrite``. One event for a page.
+    case quarantined(dataset: String, keys: [[UInt8]])
     /// The dataset was deleted on the other side and still lived here; this was or is now done.
     case datasetDeletedRemotely(DatasetDeletion, DatasetDeletedAction)
     /// The other side told of datasets that are to go into one of ours; this was decided, and is
@@ -63,6 +66,8 @@ public protocol SyncDelegate: Sendable {
     func syncFoundPending(_ keys: [[UInt8]], in dataset: String) async
     /// See ``SyncEvent/recordsFailed(dataset:keys:)``.
     func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) async
+    /// See ``SyncEvent/quarantined(dataset:keys:)``.
+    func syncQuarantined(_ keys: [[UInt8]], in dataset: String) async
     /// See ``SyncEvent/datasetDeletedRemotely(_:_:)``. To be asked what to do, give
     /// ``SyncOptions/deletedDatasetHandler``.
     func syncFoundDeleted(_ deletion: DatasetDeletion, action: DatasetDeletedAction) async
@@ -86,6 +91,7 @@ extension SyncDelegate {
     public func syncSettled(_ conflicts: [SyncResult.Settlement], in dataset: String) async {}
     public func syncFoundPending(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) async {}
+    public func syncQuarantined(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncFoundDeleted(
         _ deletion: DatasetDeletion, action: DatasetDeletedAction
     ) async {}
@@ -108,6 +114,7 @@ extension SyncDelegate {
             await syncFoundPending(keys, in: dataset)
         case .recordsFailed(let dataset, let keys):
             await syncFailedRecords(keys, in: dataset)
+        case .quarantined(let dataset, let keys): await syncQuarantined(keys, in: dataset)
         case .datasetDeletedRemotely(let deletion, let action):
             await syncFoundDeleted(deletion, action: action)
         case .datasetsMerged(let datasets, let action):

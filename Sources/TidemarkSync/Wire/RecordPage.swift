@@ -100,12 +100,29 @@ extension RecordPage: Hashable {
     }
 }
 
+/// What a page may hold.
+struct PageBounds {
+    /// At least 1.
+    let records: Int
+    /// Of keys and values; a single record may exceed it.
+    let bytes: Int
+
+    /// Whether a record of that size has room behind so many others.
+    func haveRoom(for size: Int, behind count: Int, _ bytes: Int) -> Bool {
+        count < max(1, records) && (count == 0 || bytes + size <= self.bytes)
+    }
+}
+
 /// Records as they stand in a message, written straight from where they lay in the store.
 struct WrittenRecords: Sendable {
     /// Those that the message names before the page.
     let replicas: [ReplicaID]
     fileprivate(set) var writer: VersionWriter
     fileprivate(set) var count = 0
+    /// Of their keys and values.
+    fileprivate var bytes = 0
+    /// Their keys, if anything is held that may follow on them.
+    fileprivate var keys: Set<[UInt8]> = []
 
     init(after replicas: [ReplicaID]) {
         self.replicas = replicas
@@ -134,25 +151,84 @@ extension Dataset {
     ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
     ///   - replicas: those that the message names before the page.
-    ///   - isWanted: leaves out others; they count as told.
+    ///   - withheld: keys of held writes that are left out, so that the vector does not claim them.
+    ///   - isWanted: leaves out other changes; they count as told.
     func writtenPage(
         since: SyncCount, recordsMax: Int, bytesMax: Int, excluding: VersionVector,
-        after replicas: [ReplicaID],
+        after replicas: [ReplicaID], withholding withheld: Set<[UInt8]> = [],
         where isWanted: (ChangeView) throws(StoreError) -> Bool = { _ in true }
     ) throws(StoreError) -> RecordPage {
         var written = WrittenRecords(after: replicas)
-        var bytes = 0
+        let bounds = PageBounds(records: recordsMax, bytes: bytesMax)
+        // In this order: what the vector claimed then is held now, or is among the changes.
+        let vectorBefore = try vector
+        let held = try QuarantineBook(self).dots()
         let run = try withChanges(since: since, excluding: excluding) {
             (change) throws(StoreError) in
             guard try isWanted(change) else { return true }
-            guard written.count < max(1, recordsMax) else { return false }
             let size = change.keyCount + change.valueCount
-            guard written.count == 0 || bytes + size <= bytesMax else { return false }
+            guard bounds.haveRoom(for: size, behind: written.count, written.bytes) else {
+                return false
+            }
             try written.add(change)
-            bytes += size
+            written.bytes += size
+            if !held.isEmpty {
+                var key: [UInt8] = []
+                change.appendKey(to: &key)
+                written.keys.insert(key)
+            }
             return true
         }
-        return RecordPage(written, run)
+        let book = try QuarantineBook(self)
+        let isHolding = try !book.isEmpty()
+        guard run.isLast, isHolding || !held.isEmpty else { return RecordPage(written, run) }
+        let left = try add(held, of: book, to: &written, bounds, excluding: excluding, withheld)
+        var page = RecordPage(written, run)
+        page.knowledge.vector = vectorBefore
+        if !left.isEmpty {
+            // What did not fit comes with a page of its own: the next one if there is one, else
+            // that of the next exchange, and until then the vector does not claim it.
+            if run.through > since {
+                page.isLast = false
+            } else {
+                page.knowledge.vector = vectorBefore.before(left)
+            }
+        }
+        return page
+    }
+
+    /// Adds what is held of the dataset and not known to the receiver: behind all changes, since it
+    /// has no place in their order. A page has each key once.
+    ///
+    /// - Parameter held: what was held before the changes were read.
+    /// - Returns: what has no room, or is held no more, and may be behind the changes by now.
+    private func add(
+        _ held: [Dot], of book: QuarantineBook, to written: inout WrittenRecords,
+        _ bounds: PageBounds, excluding: VersionVector, _ withheld: Set<[UInt8]>
+    ) throws(StoreError) -> [Dot] {
+        var left: [Dot] = []
+        for dot in held {
+            guard let record = try book.record(of: dot) else {
+                left.append(dot)
+                continue
+            }
+            if excluding.contains(dot), excluding.covers(record.version.vector) { continue }
+            // What was overwritten goes with what overwrote it.
+            let local = try storedRecord(for: record.key)
+            if local?.version.vector.contains(dot) ?? false { continue }
+            let size = record.key.count + (record.value?.count ?? 0)
+            guard !withheld.contains(record.key), !written.keys.contains(record.key),
+                bounds.haveRoom(for: size, behind: written.count, written.bytes)
+            else {
+                left.append(dot)
+                continue
+            }
+            written.writer.putRecord(record)
+            written.count += 1
+            written.bytes += size
+            written.keys.insert(record.key)
+        }
+        return left
     }
 
     /// The newest versions of some keys, in their order, written for a message.
@@ -181,5 +257,20 @@ extension Dataset {
         var page = RecordPage(written, run)
         page.through = through
         return (page, lookedAt)
+    }
+}
+
+extension VersionVector {
+    /// What it says, but for the given writes and all that came after them where they were made.
+    func before(_ dots: [Dot]) -> VersionVector {
+        guard !dots.isEmpty else { return self }
+        var ends: [ReplicaID: UInt64] = [:]
+        for dot in dots {
+            ends[dot.replica] = min(ends[dot.replica] ?? .max, dot.counter - 1)
+        }
+        return VersionVector(
+            self.dots.map {
+                Dot(replica: $0.replica, counter: min($0.counter, ends[$0.replica] ?? .max))
+            })
     }
 }

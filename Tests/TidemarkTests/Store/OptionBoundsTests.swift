@@ -62,6 +62,9 @@ struct OptionBound: Sendable, CustomTestStringConvertible {
         + both(
             "historyAge", \.historyAge, .zero ... .seconds(3_155_760_000),
             below: .nanoseconds(-1), above: .seconds(3_155_760_000) + .nanoseconds(1))
+        + both(
+            "clockAheadMax", \.clockAheadMax, .zero ... .seconds(3_155_760_000),
+            below: .nanoseconds(-1), above: .seconds(3_155_760_000) + .nanoseconds(1))
         + [
             OptionBound(
                 "compactionBytesPerSecond", \.compactionBytesPerSecond, 0, -1,

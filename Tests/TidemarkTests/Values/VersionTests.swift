@@ -35,6 +35,31 @@ struct VersionTests {
         #expect(merged.relation(to: descendant) == .descendant)
     }
 
+    /// Whichever side asks: or each would take the other's version, for ever.
+    @Test("Of two versions that have seen each other the earlier one counts as the descendant")
+    func seenByEachOther() {
+        let early = version(left, 1, seen: [Dot(replica: right, counter: 2)], time: 5)
+        let late = version(right, 2, seen: [Dot(replica: left, counter: 7)], time: 9)
+        #expect(early.relation(to: late) == .descendant)
+        #expect(late.relation(to: early) == .ancestor)
+        // At one time the replica decides.
+        let same = version(right, 2, seen: [Dot(replica: left, counter: 1)], time: 5)
+        #expect(early.relation(to: same) == .descendant)
+        #expect(same.relation(to: early) == .ancestor)
+    }
+
+    @Test("An earlier version takes a later one's place as it is only if it has seen all of it")
+    func supersession() {
+        let third = Dot(replica: ReplicaID(high: 3, low: 0), counter: 4)
+        let future = version(left, 1, time: 100)
+        let joined = version(left, 1, seen: [third], time: 100)
+        let over = version(right, 1, seen: [future.dot], time: 5)
+        #expect(over.supersedesAsItIs(future))
+        #expect(!over.supersedesAsItIs(joined))
+        #expect(version(right, 1, seen: [future.dot, third], time: 5).supersedesAsItIs(joined))
+        #expect(version(right, 1, seen: [future.dot], time: 101).supersedesAsItIs(joined))
+    }
+
     @Test("Last writer wins has one winner: by time, then replica, then counter")
     func lastWriter() {
         let versions = [

@@ -96,6 +96,7 @@ extension JSONLine {
         add("pulled", result.pulled)
         add("pushed", result.pushed)
         add("conflicts", result.conflicts)
+        add("quarantined", result.quarantined)
         add("bytesReceived", result.bytesReceived)
         add("bytesSent", result.bytesSent)
         add("attempts", result.attempts)

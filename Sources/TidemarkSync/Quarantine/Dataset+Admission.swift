@@ -1,0 +1,107 @@
+import Tidemark
+
+extension Store {
+    /// Whether a write is dated further ahead than this store believes.
+    func isAhead(_ version: Version) -> Bool { version.time > latestBelieved }
+}
+
+extension Dataset {
+    /// Whether an arriving write is to be held rather than compared.
+    ///
+    /// - Parameters:
+    ///   - local: the record of its key.
+    ///   - knowledge: of the dataset.
+    func holds(
+        _ arrived: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+    ) -> Bool {
+        guard store.isAhead(arrived.version),
+            !knowledge.lifecycle.wiped.covers(arrived.version.vector)
+        else { return false }
+        // The same write, or one that was overwritten, is nothing new.
+        return !(local?.version.vector.contains(arrived.version.dot) ?? false)
+    }
+
+    /// What may be claimed of the dataset to whoever is given its records and none that is held: of
+    /// each replica no more than what came before the first write of it that is held. To be asked
+    /// for before the records are read, so that what is let in meanwhile is among them. O(held).
+    func vectorWithoutHeld() throws(StoreError) -> VersionVector {
+        // In this order: what the vector claims is held, or is among the records by now.
+        let vector = try vector
+        return try vector.before(QuarantineBook(self).dots())
+    }
+
+    /// Lets those held writes meet the record of their key whose date is believed by now, and
+    /// forgets those that were overwritten by something that had seen them. O(held).
+    ///
+    /// - Returns: the keys of records that were stored.
+    @discardableResult
+    func admitDue() throws(StoreError) -> [[UInt8]] {
+        guard !store.options.isReadOnly else { return [] }
+        let book = try QuarantineBook(self)
+        var stored: [[UInt8]] = []
+        for dot in try book.dots() {
+            for _ in 0..<SyncLimits.comparisonRoundsMax {
+                guard let held = try book.record(of: dot) else { break }
+                let local = try storedRecord(for: held.key)
+                let knowledge = try knowledge()
+                guard let writes = admission(of: held, beside: local, knowledge) else { break }
+                var batch = ReplicationBatch()
+                batch.writes = writes
+                batch.notes = [try book.note(dropping: held)]
+                if !writes.isEmpty { batch.notes.append(try book.noteOfAdmission()) }
+                guard try replicate(batch).isEmpty else { continue }
+                if !writes.isEmpty { stored.append(held.key) }
+                break
+            }
+        }
+        if !stored.isEmpty { try book.noteAdmitted() }
+        return stored
+    }
+
+    /// What a held write comes to; nil if it stays held.
+    private func admission(
+        of held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+    ) -> [ReplicatedWrite]? {
+        let meeting = Comparison(
+            held, meeting: local, wiped: knowledge.lifecycle.wiped)
+        let isOverwritten = local?.version.vector.contains(held.version.dot) ?? false
+        guard !store.isAhead(held.version) || isOverwritten || meeting == .ignore else {
+            return nil
+        }
+        guard meeting == .conflict, let local else {
+            return meeting.writes(for: held, beside: local)
+        }
+        return Comparison.lastWriter(local: local, incoming: held)
+            .writes(for: held, beside: local)
+    }
+}
+
+extension Comparison {
+    /// How a held write stands to the record of its key. That the dataset's vector knows of it
+    /// says nothing about it: that it does is why it is held.
+    init(_ held: Record, meeting local: Record?, wiped: VersionVector) {
+        self.init(local: local, incoming: held, seen: VersionVector(), wiped: wiped)
+    }
+
+    /// What is to be stored; nothing for a conflict, which a policy has to settle before.
+    func writes(for incoming: Record, beside local: Record?) -> [ReplicatedWrite] {
+        switch self {
+        case .ignore, .conflict: []
+        case .adopt(let value, let version, let expiresAt):
+            [
+                ReplicatedWrite(
+                    key: incoming.key,
+                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
+                    expected: local?.version)
+            ]
+        case .renew(let winner):
+            [
+                ReplicatedWrite(
+                    key: incoming.key,
+                    content: .resolve(
+                        value: winner.value, seen: incoming.version, expiresAt: winner.expiresAt),
+                    expected: local?.version)
+            ]
+        }
+    }
+}

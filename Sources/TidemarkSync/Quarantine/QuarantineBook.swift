@@ -1,0 +1,192 @@
+import Tidemark
+
+// Writes that are dated further ahead of this store's clock than it believes.
+//
+// Such a write must not win by its date before that date has come, and must not be lost. So it is
+// kept apart from the records of its dataset, and goes on from here to others as if it were one of
+// them. The records are as if it had never come: until its date is believed, until somebody here
+// releases it, or until a record overwrites it that has seen it.
+//
+// Who holds it is for each replica's own clock to say. That makes no difference in the end:
+// - A replica's vector claims a held write as any other. Whoever is given the vector is given the
+//   write with it, in the last page (`Dataset.writtenPage`). Held writes have no place in the order
+//   of change: whether a receiver has them its vector says.
+// - When its date is believed it meets the record of its key as if it came then. What it comes to
+//   is a step like any other (`Comparison`), and those lead to one outcome in whatever order.
+// - What an operator decides is a new write, which descends from the held one.
+//
+// Only the last writer wins by a date. Where another policy settles conflicts nothing is held: see
+// `SyncSession.admitHeld()`.
+
+/// The held writes of one dataset, in the store's own dataset ``SystemDataset/quarantine``: under
+/// the dataset's name, a zero, and the write's replica and counter. Under a zero and the name is up
+/// to where what changed may have been held before.
+struct QuarantineBook {
+    private let dataset: Dataset
+    /// nil if nothing was ever held here.
+    private let book: Dataset?
+
+    /// O(1).
+    init(_ dataset: Dataset) throws(StoreError) {
+        self.dataset = dataset
+        book = try dataset.store.existingSystemDataset(.quarantine)
+    }
+
+    // MARK: - Looking
+
+    /// Whether nothing is held of the dataset. O(log n).
+    func isEmpty() throws(StoreError) -> Bool {
+        guard let book else { return true }
+        return try book.keys(in: .prefix(Self.prefix(dataset))).next() == nil
+    }
+
+    /// Hands out all that is held, until the body returns false. O(held), and memory for one.
+    func each(_ body: (Record) throws(StoreError) -> Bool) throws(StoreError) {
+        guard let book else { return }
+        let cursor = try book.records(in: .prefix(Self.prefix(dataset)))
+        while let line = try cursor.next() {
+            // What cannot be read again is as good as lost.
+            guard let record = Self.record(decoding: line.value ?? []) else { continue }
+            guard try body(record) else { return }
+        }
+    }
+
+    /// The dots of all that is held, so that each can be looked at while others are removed.
+    /// O(held); no value is read for it.
+    func dots() throws(StoreError) -> [Dot] {
+        guard let book else { return [] }
+        let prefix = Self.prefix(dataset)
+        let cursor = try book.keys(in: .prefix(prefix))
+        var dots: [Dot] = []
+        while let key = try cursor.next() {
+            if let dot = Self.dot(in: key.dropFirst(prefix.count)) { dots.append(dot) }
+        }
+        return dots
+    }
+
+    /// The write of that name; nil if it is not held (any more).
+    func record(of dot: Dot) throws(StoreError) -> Record? {
+        guard let book, let bytes = try book.get(key(of: dot)) else { return nil }
+        return Self.record(decoding: bytes)
+    }
+
+    /// Whether all of that version is held already.
+    func holds(_ version: Version) throws(StoreError) -> Bool {
+        try record(of: version.dot)?.version.vector.covers(version.vector) ?? false
+    }
+
+    // MARK: - Changing
+
+    /// What notes a write as held, with all that either side's copy of it has been joined with;
+    /// nil if that is known, or if it is too large to be kept in a record.
+    ///
+    /// - Throws: `invalidArgument` if it could never be let in, since no store takes such a record.
+    func note(holding arrived: Record) throws(StoreError) -> SystemNote? {
+        if let refusal = dataset.refusalByStore(of: arrived) { throw refusal }
+        let known = try record(of: arrived.version.dot)
+        let vector = arrived.version.vector.union(known?.version.vector ?? VersionVector())
+        guard vector != known?.version.vector else { return nil }
+        let version = Version(
+            dot: arrived.version.dot, vector: vector, time: arrived.version.time,
+            author: arrived.version.author)
+        let record = Record(
+            key: arrived.key, value: arrived.value, version: version, syncCount: .zero,
+            isDirty: false, expiresAt: arrived.expiresAt)
+        let value = Self.encoded(record)
+        guard value.count <= Limits.valueBytesMax else { return nil }
+        return SystemNote(
+            in: try dataset.store.systemDataset(.quarantine), key: key(of: version.dot),
+            value: value)
+    }
+
+    /// What notes that a write is no longer held.
+    func note(dropping record: Record) throws(StoreError) -> SystemNote {
+        SystemNote(
+            in: try dataset.store.systemDataset(.quarantine), key: key(of: record.version.dot),
+            value: nil)
+    }
+
+    // MARK: - What was held
+
+    /// The count up to which records may have changed that the dataset's vector had claimed
+    /// before, since they were held. As of an earlier count the vector claims what is not among
+    /// the records.
+    func admittedThrough() throws(StoreError) -> SyncCount {
+        guard let book, let bytes = try book.get(Self.markKey(dataset)) else { return .zero }
+        do throws(SyncError) {
+            var reader = ByteReader(bytes)
+            return SyncCount(rawValue: try reader.takeFixed(UInt64.self))
+        } catch {
+            return SyncCount(rawValue: .max)
+        }
+    }
+
+    /// To be stored with each record that was held: that it was, at a count not known yet.
+    func noteOfAdmission() throws(StoreError) -> SystemNote {
+        SystemNote(
+            in: try dataset.store.systemDataset(.quarantine), key: Self.markKey(dataset),
+            value: Self.mark(.max))
+    }
+
+    /// Notes afterwards which count that was at most.
+    func noteAdmitted() throws(StoreError) {
+        let count = try dataset.knowledge().syncCount
+        _ = try dataset.store.systemDataset(.quarantine)
+            .put(Self.mark(count.rawValue), for: Self.markKey(dataset))
+    }
+
+    private static func mark(_ count: UInt64) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.putFixed(count)
+        return writer.bytes
+    }
+
+    /// No name begins with a zero.
+    private static func markKey(_ dataset: Dataset) -> [UInt8] {
+        [0] + Array(dataset.name.utf8)
+    }
+
+    // MARK: - Bytes
+
+    private static func prefix(_ dataset: Dataset) -> [UInt8] {
+        Array(dataset.name.utf8) + [0]
+    }
+
+    private func key(of dot: Dot) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.append(Self.prefix(dataset))
+        writer.putFixed(dot.replica.high)
+        writer.putFixed(dot.replica.low)
+        writer.putFixed(dot.counter)
+        return writer.bytes
+    }
+
+    private static func dot(in bytes: ArraySlice<UInt8>) -> Dot? {
+        do throws(SyncError) {
+            var reader = ByteReader(bytes)
+            let high = try reader.takeFixed(UInt64.self)
+            let low = try reader.takeFixed(UInt64.self)
+            let counter = try reader.takeFixed(UInt64.self)
+            try reader.finish()
+            guard counter > 0 else { return nil }
+            return Dot(replica: ReplicaID(high: high, low: low), counter: counter)
+        } catch {
+            return nil
+        }
+    }
+
+    /// A record as it stands in a message that names nothing before it.
+    static func encoded(_ record: Record) -> [UInt8] {
+        var writer = VersionWriter()
+        writer.putRecord(record)
+        return writer.bytes
+    }
+
+    static func record(decoding bytes: [UInt8]) -> Record? {
+        do throws(SyncError) {
+            return try VersionReader.records(bytes, count: 1, after: []).first
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import Tidemark
+
+// Held writes in an exchange. Nothing of it looks at a dataset of which nothing is held.
+
+extension SyncSession {
+    /// Whether a date decides between two versions, so that one that is not believed is held.
+    /// While ids are disputed each record is compared as it comes. A part holds nothing: what of
+    /// its key leaves the scope it is never told, so it could not say whether a held write still
+    /// counts.
+    var isHolding: Bool {
+        guard case .lastWriterWins = policy else { return false }
+        return part == nil && !isForked
+    }
+
+    /// Lets in what is held and need not be any more.
+    ///
+    /// Under last writer wins that is what is believed by now. No other policy asks for a date, so
+    /// under those everything that is held, because it came in a push, is taken in at once like
+    /// any record that is pulled. So is in a part what was held while it was kept whole; the peer
+    /// is then asked about it, as about all that others brought.
+    func admitHeld() async throws(SyncError) {
+        if case .lastWriterWins = policy, part == nil {
+            let keys = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.admitDue()
+            }
+            if !keys.isEmpty {
+                options.observer?(.localChanged(dataset: dataset.name, keys: keys))
+            }
+            return
+        }
+        firstHeldPending = nil
+        let (book, dots) = try engine(dataset.name) {
+            () throws(StoreError) -> (QuarantineBook, [Dot]) in
+            let book = try QuarantineBook(dataset)
+            return (book, try book.dots())
+        }
+        var settlement = ConflictSettlement(
+            dataset: dataset, policy: policy, looksForAncestors: keepsConflicts)
+        for dot in dots {
+            for _ in 0..<SyncLimits.comparisonRoundsMax {
+                guard try await !admit(dot, of: book, &settlement) else { break }
+            }
+        }
+    }
+
+    /// - Returns: false if the record was written meanwhile, so that it is to be compared again.
+    private func admit(
+        _ dot: Dot, of book: QuarantineBook, _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) -> Bool {
+        let found = try engine(dataset.name) { () throws(StoreError) -> (Record, Record?)? in
+            guard let held = try book.record(of: dot) else { return nil }
+            return (held, try dataset.storedRecord(for: held.key))
+        }
+        guard let (held, local) = found else { return true }
+        let wiped = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge().lifecycle.wiped
+        }
+        let meeting = Comparison(held, meeting: local, wiped: wiped)
+        var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
+        var batch = ReplicationBatch()
+        batch.writes = meeting.writes(for: held, beside: local)
+        if meeting == .conflict, let local {
+            switch try await settlement.settle(local: local, remote: held, mustRewrite: false) {
+            case .settled(let outcome):
+                settled = [(outcome, outcome.writes.count - 1)]
+                batch.writes = outcome.writes
+            case .pending(let conflict, let reason):
+                tellWaiting(conflict)
+                if firstHeldPending == nil { firstHeldPending = (held.key, reason) }
+                return true
+            }
+        }
+        batch.notes = try notes(on: settled)
+        let isApplied = try engine(dataset.name) { () throws(StoreError) -> Bool in
+            batch.notes.append(try book.note(dropping: held))
+            if !batch.writes.isEmpty { batch.notes.append(try book.noteOfAdmission()) }
+            guard try dataset.replicate(batch).isEmpty else { return false }
+            if !batch.writes.isEmpty { try book.noteAdmitted() }
+            return true
+        }
+        guard isApplied else { return false }
+        for (outcome, _) in settled {
+            result.note(outcome.settlement)
+            if let report = outcome.report { result.note(report) }
+        }
+        tellApplied(batch, settled.map { $0.outcome.settlement })
+        return true
+    }
+
+    /// Nothing is pushed as long as a conflict waits, also if it is with what is held.
+    func checkHeldPending() throws(SyncError) {
+        guard let firstHeldPending else { return }
+        result.noteWaiting(firstHeldPending.key)
+        options.observer?(.conflictsPending(dataset: dataset.name, keys: result.pending))
+        throw .unsettled(firstHeldPending.key, firstHeldPending.reason)
+    }
+
+    /// Notes a record of a page as held.
+    ///
+    /// - Returns: false if it cannot be.
+    func hold(
+        _ record: Record, in batch: inout ReplicationBatch, _ keys: inout [[UInt8]]
+    ) throws(SyncError) -> Bool {
+        let (note, isKnown) = try engine(dataset.name) {
+            () throws(StoreError) -> (SystemNote?, Bool) in
+            let book = try QuarantineBook(dataset)
+            return (try book.note(holding: record), try book.holds(record.version))
+        }
+        guard let note else { return isKnown }
+        batch.notes.append(note)
+        keys.append(record.key)
+        return true
+    }
+
+    /// After a push in which the peer found conflicts, since it takes for a record what is held
+    /// here, or has a record that is concurrent with what is held here. Pulling would bring nothing
+    /// new.
+    ///
+    /// Where the peer has the held write, and not our record, ours is written anew, having seen
+    /// what is held: such a write loses to whatever it meets before its time, or the peer, whose
+    /// clock believes it, could never be told anything of the key. So it is where the conflict is
+    /// still there after another pull: then it is with something that the held write has
+    /// superseded, which therefore counts as known here and never comes. Where the peer has our
+    /// record, and lacks a held write, it was that which it refused, maybe for another one of the
+    /// key that is held here and counts there: it is not handed over, and the peer may ask for it
+    /// and settle it.
+    ///
+    /// - Returns: whether that accounts for all of the conflicts.
+    func settleHeld(_ keys: [[UInt8]]) throws(SyncError) -> Bool {
+        // A peer that finds conflicts and names none would be asked for ever.
+        guard isHolding, !keys.isEmpty else { return false }
+        let peerHas = trusted(remote?.vector ?? VersionVector())
+        let held = try heldWrites(of: Set(keys), beside: peerHas)
+        var batch = ReplicationBatch()
+        var refused: [[UInt8]] = []
+        try engine(dataset.name) { () throws(StoreError) in
+            for key in keys {
+                guard let (version, isThere, isLacking) = held[key],
+                    let local = try dataset.storedRecord(for: key), !local.isDropped
+                else { continue }
+                let isOurs =
+                    !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
+                let isMetAgain = !metConflicts.insert(key).inserted
+                if !isOurs, isLacking {
+                    refused.append(key)
+                } else if isOurs, isThere || isMetAgain,
+                    !local.version.vector.covers(version.vector)
+                {
+                    batch.writes.append(
+                        ReplicatedWrite(
+                            key: key,
+                            content: .resolve(
+                                value: local.value, seen: version, expiresAt: local.expiresAt),
+                            expected: local.version))
+                }
+                // Otherwise something else may be in the way, which another pull brings.
+            }
+        }
+        let newlyRefused = refused.filter { withheld.insert($0).inserted }
+        if !batch.writes.isEmpty {
+            let moved = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.replicate(batch)
+            }
+            guard moved.isEmpty else { return false }
+        }
+        return batch.writes.count + newlyRefused.count == keys.count
+    }
+
+    private typealias HeldVersion = (version: Version, isThere: Bool, isLacking: Bool)
+
+    /// Of each key all that is held, as one version that has seen all of it, whether the peer has
+    /// any of it, and whether it lacks any.
+    private func heldWrites(
+        of keys: Set<[UInt8]>, beside peerHas: VersionVector
+    ) throws(SyncError) -> [[UInt8]: HeldVersion] {
+        var held: [[UInt8]: HeldVersion] = [:]
+        try engine(dataset.name) { () throws(StoreError) in
+            try QuarantineBook(dataset).each { (record) throws(StoreError) in
+                guard keys.contains(record.key) else { return true }
+                let known =
+                    held[record.key] ?? (version: record.version, isThere: false, isLacking: false)
+                let isThere = peerHas.contains(record.version.dot)
+                held[record.key] = (
+                    version: known.version.joined(with: record.version.vector),
+                    isThere: known.isThere || isThere, isLacking: known.isLacking || !isThere
+                )
+                return true
+            }
+        }
+        return held
+    }
+
+    /// What was held of a page.
+    func tellHeld(_ keys: [[UInt8]]) {
+        guard !keys.isEmpty else { return }
+        result.quarantined += keys.count
+        options.observer?(.quarantined(dataset: dataset.name, keys: keys))
+    }
+}
