@@ -53,7 +53,8 @@ private final class LateComerLife {
         let directory = TemporaryDirectory()
         for number in 0..<Int.random(in: 3...6, using: &random) {
             let replica = try TestReplica(
-                "replica-\(number)", in: directory, tombstoneAge: .seconds(3_600))
+                "replica-\(number)", in: directory, tombstoneAge: .seconds(3_600),
+                clockAheadMax: .seconds(10_000_000))
             _ = try replica.dataset()
             replicas.append(replica)
         }

@@ -31,26 +31,30 @@ final class TestReplica {
     let clock = TestClock()
     private(set) var store: Store
     private let tombstoneAge: Duration
+    private let clockAheadMax: Duration
 
     init(
         _ name: String, in directory: TemporaryDirectory,
-        tombstoneAge: Duration = StoreOptions().tombstoneAge
+        tombstoneAge: Duration = StoreOptions().tombstoneAge,
+        clockAheadMax: Duration = StoreOptions().clockAheadMax
     ) throws {
         self.name = name
         self.directory = directory
         self.tombstoneAge = tombstoneAge
+        self.clockAheadMax = clockAheadMax
         try FileManager.default.createDirectory(
             atPath: directory.path, withIntermediateDirectories: true)
-        store = try Self.open(name, directory, clock, tombstoneAge)
+        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
     }
 
     private static func open(
         _ name: String, _ directory: TemporaryDirectory, _ clock: TestClock,
-        _ tombstoneAge: Duration
+        _ tombstoneAge: Duration, _ clockAheadMax: Duration
     ) throws -> Store {
         var options = StoreOptions(
             durability: .memory, author: name, segmentBytes: 1 << 20, blockCacheBytes: 1 << 20,
-            tombstoneAge: tombstoneAge, compactsAutomatically: false)
+            tombstoneAge: tombstoneAge, compactsAutomatically: false,
+            clockAheadMax: clockAheadMax)
         // So that states are let go and read again wherever that is allowed.
         options.keptDatasetStatesMax = 0
         return try Store.open(
@@ -67,19 +71,19 @@ final class TestReplica {
 
     func reopen() throws {
         try store.close()
-        store = try Self.open(name, directory, clock, tombstoneAge)
+        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
     }
 
     func backUp() throws {
         try store.close()
         try directory.copy(name, to: "\(name).backup")
-        store = try Self.open(name, directory, clock, tombstoneAge)
+        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
     }
 
     func restore() throws {
         try store.close()
         try directory.copy("\(name).backup", to: name)
-        store = try Self.open(name, directory, clock, tombstoneAge)
+        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
     }
 }
 
