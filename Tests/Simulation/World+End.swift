@@ -161,7 +161,12 @@ extension World {
             record.version.dot != latest.version.dot && latest.version.isLater(than: record.version)
         guard isOlder else {
             // One dot, two values.
-            let isSame = record.version.dot == latest.version.dot && !model.hasRolledBack
+            // What neither of two could be shown to descend from is deleted under its dot.
+            let isDisputed =
+                record.version.time.isOutliving && record.isDeleted
+                && model.deletedKeys.contains(key)
+            let isSame =
+                record.version.dot == latest.version.dot && !model.hasRolledBack && !isDisputed
             let value = WriteModel.numbers(in: record.value ?? [])
             if isSame, value != (latest.isDeletion ? [] : [latest.number]) {
                 fail(.lostWrite, "\(key): \(Self.text(record)) in place of \(expected)")

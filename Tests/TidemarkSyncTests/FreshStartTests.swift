@@ -282,6 +282,67 @@ struct FreshStartTests {
         #expect(!first.contains("key=old"))
     }
 
+    /// What outlives is dated after all that was forgotten. It must not win by that over what
+    /// somebody wrote who had seen it, in whatever order they meet.
+    @Test("Who went on from what outlives wins over it", arguments: 0..<4)
+    func lesson1GoingOn(order: Int) async throws {
+        try await forgetLater()
+        let meetings = [
+            [(c, b), (d, c)], [(c, b), (d, b)], [(b, c), (c, d)], [(d, a), (c, b)],
+        ]
+        for (from, to) in meetings[order] { try await exchange(from, to) }
+        try await exchangeAll([a, b, c, d])
+        for replica in [a, b, c, d] { #expect(try live(replica) == ["key=newer"]) }
+        try expectEqual([a, b, c, d])
+    }
+
+    /// A replica may have seen what outlives, and what somebody wrote who had seen it, and have
+    /// taken the deletion for both, which came later. Elsewhere that is forgotten.
+    @Test("What a deletion has won over does not come back under a later date", arguments: 0..<3)
+    func lesson1Superseded(order: Int) async throws {
+        let e = try TestReplica("e", in: a.directory)
+        try await forgetLater { try await exchange(e, a) }
+        try await exchange(e, d)
+        #expect(try live(e) == [])
+        let meetings = [[(c, b), (e, c)], [(c, b), (c, e)], [(c, b), (b, e), (c, e)]]
+        for (from, to) in meetings[order] { try await exchange(from, to) }
+        try await exchangeAll([a, b, c, d, e])
+        for replica in [a, b, c, d, e] { #expect(try live(replica) == []) }
+        try expectEqual([a, b, c, d, e])
+    }
+
+    /// c writes "ours", and d, who has seen that, "newer". a deletes the key later and has seen
+    /// neither; a and b forget that.
+    ///
+    /// - Parameter meet: before it is forgotten.
+    private func forgetLater(_ meet: () async throws -> Void = {}) async throws {
+        try a.dataset().put("old", for: "key")
+        for replica in [b, c, d] { try await exchange(replica, a) }
+        try c.dataset().put("ours", for: "key")
+        try await exchange(d, c)
+        try d.dataset().put("newer", for: "key")
+        a.clock.putForward(bySeconds: 60)
+        try a.dataset().delete("key")
+        try await exchange(b, a)
+        try await meet()
+        let kept = [a, b].map { $0.store.replicaID }
+        for replica in [a, b] {
+            for peer in try replica.dataset().peers() where !kept.contains(peer.replica) {
+                try replica.store.retire(peer.replica)
+            }
+            try replica.store.compact()
+            #expect(try replica.dataset().record(for: "key", includingDeleted: true) == nil)
+        }
+    }
+
+    private func exchangeAll(_ replicas: [TestReplica]) async throws {
+        for _ in 0..<3 {
+            for (index, from) in replicas.enumerated() {
+                for to in replicas[..<index] { try await exchange(from, to) }
+            }
+        }
+    }
+
     /// Lesson 2: when the exchange began nobody was late. Compaction forgets in its middle.
     @Test("Compaction in the middle of an exchange is noticed", arguments: 1...4)
     func lesson2(pull: Int) async throws {

@@ -129,6 +129,10 @@ extension Engine {
                 bytes += LogBlockWriter.definitionBytesMax(
                     write.expected?.vector ?? VersionVector())
             }
+            if case .outlive = write.content {
+                bytes += LogBlockWriter.definitionBytesMax(version.vector)
+                bytes += 128 + Limits.datasetNameBytesMax
+            }
         }
         bytes += (64 + Limits.datasetNameBytesMax) * (1 + batch.disowned.count)
         bytes += 32 * (batch.seen?.count ?? 0) + bytesMax(of: batch.meeting)
@@ -190,6 +194,15 @@ extension Engine {
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
                 seen: seen, at: keepsTime ? version.time.next : nil, to: &block,
                 memtable: memtable)
+        case .outlive(_, let version, let expiresAt):
+            let count = VersionVector([
+                Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
+            ])
+            note(count, in: state, &block)
+            adopt(
+                version.joined(with: count), kind, key, value, expiresAt: expiresAt ?? 0,
+                into: state, &block, memtable)
+            return version.dot
         }
     }
 

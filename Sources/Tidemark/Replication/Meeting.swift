@@ -41,20 +41,45 @@ package struct Outlivers: Sendable {
         self.forgotten = forgotten
     }
 
-    /// A record under a new dot, as a descendant of all that was forgotten, and later than that.
+    /// A record that has seen all that was forgotten, and is later than that. It keeps its dot:
+    /// whoever has seen that write and went on from it, or deleted it, wins over it wherever they
+    /// meet, which under a new dot nobody could know.
     ///
-    /// - Parameter seen: what the record had seen.
+    /// - Parameters:
+    ///   - seen: what the record had seen.
+    ///   - isDoubted: whether the dot may name another write, too: then it gets a new one.
     package static func content(
         value: [UInt8]?, of version: Version, seen: VersionVector, expiresAt: UInt64?,
-        after forgotten: ForgottenDeletions
+        after forgotten: ForgottenDeletions, isDoubted: Bool = false
     ) -> ReplicatedWrite.Content {
+        let time = max(version.time, forgotten.time)
+        let whole = seen.union(forgotten.vector)
+        guard isDoubted else {
+            return .outlive(
+                value: value,
+                version: Version(
+                    dot: version.dot, vector: whole, time: .outliving(time),
+                    author: version.author),
+                expiresAt: expiresAt)
+        }
         let later = Version(
-            dot: version.dot, vector: version.vector, time: max(version.time, forgotten.time),
-            author: version.author)
+            dot: version.dot, vector: version.vector, time: time, author: version.author)
         return .rewrite(
-            value: value, of: later, seen: seen.union(forgotten.vector), keepsTime: true,
-            expiresAt: expiresAt)
+            value: value, of: later, seen: whole, keepsTime: true, expiresAt: expiresAt)
     }
+}
+
+extension HybridTime {
+    /// The time of what outlives everything up to a time: the end of that millisecond, which no
+    /// clock gives out unless 65,535 writes were made in it.
+    package static func outliving(_ time: HybridTime) -> HybridTime {
+        let end = HybridTime(milliseconds: time.milliseconds, counter: .max)
+        return end > time ? end : HybridTime(milliseconds: time.milliseconds + 1, counter: .max)
+    }
+
+    /// Whether a version of that time has outlived something. Then what it has seen says what it
+    /// stands above, and not what its writer knew.
+    package var isOutliving: Bool { counter == .max }
 }
 
 extension Meeting {

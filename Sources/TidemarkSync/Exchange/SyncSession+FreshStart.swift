@@ -10,9 +10,10 @@ import Tidemark
 // - If not, and the peer has seen the record: it was deleted there. It is buried here under its own
 //   version, and counts as forgotten here, too. So this side is as the peer is, of which nothing
 //   but the absence can be told; no new deletion is made that might reach what the first did not.
-// - If not, and the peer has not seen it: it outlives. It is written anew as a descendant of all
+// - If not, and the peer has not seen it: it outlives. It is stored anew as one that has seen all
 //   that was forgotten, later than that, so that on a third replica it stands above the forgotten
-//   deletion, and above what that had deleted, wherever either of them still is.
+//   deletion, and above what that had deleted, wherever either of them still is. It keeps its dot,
+//   so that whoever has seen it and went on from it wins over it all the same.
 // What is written here while the pull goes on is asked about before its last page. What comes even
 // later the peer cannot have seen, so it outlives, under the same lock under which that page is
 // applied: by then all that the peer holds is here. With that page the peer's vector is joined, and
@@ -22,7 +23,7 @@ import Tidemark
 // If the peer is late, this side looks at all that the peer has, whether it knows it or not.
 // - A record of whose key there is nothing here, and which was seen here, is dead: the peer is told
 //   to bury it, as above.
-// - One that was not seen here outlives, as above, under a dot of this side.
+// - One that was not seen here outlives, as above.
 // The responder joins this side's vector with the last page of the push only if all that it has
 // was looked at.
 
@@ -212,13 +213,15 @@ extension SyncSession {
         return buried
     }
 
-    /// A record under a new dot, or the end of it, later than what was forgotten.
+    /// A record that outlives what was forgotten, or the end of one whose dot is doubted.
     private func anew(
         _ record: Record, isDead: Bool, after forgotten: ForgottenDeletions
     ) -> ReplicatedWrite.Content {
-        Outlivers.content(
+        let replica = record.version.dot.replica
+        return Outlivers.content(
             value: isDead ? nil : record.value, of: record.version, seen: stripped(record),
-            expiresAt: isDead ? nil : record.expiresAt, after: forgotten)
+            expiresAt: isDead ? nil : record.expiresAt, after: forgotten,
+            isDoubted: doubted.contains(replica) || peerDisputed.contains(replica))
     }
 
     // MARK: - The peer is late

@@ -186,7 +186,8 @@ extension SyncSession {
         case .renew(let winner):
             // Outside of the scope, too: it is a write of this store, which the peer is to have.
             if let error = try await refusal(of: record) { throw error }
-            plan.batch.writes.append(renewal(of: winner, record, local))
+            plan.batch.writes.append(
+                Comparison.renewal(of: winner, incoming: record, local: local))
             plan.pulled += winner.version == record.version ? 1 : 0
         case .conflict:
             guard let local else { return }

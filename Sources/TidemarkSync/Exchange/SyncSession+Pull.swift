@@ -193,7 +193,7 @@ extension SyncSession {
         case .ignore:
             return
         case .renew(let winner):
-            batch.writes.append(renewal(of: winner, record, local))
+            batch.writes.append(Comparison.renewal(of: winner, incoming: record, local: local))
             plan.pulled += winner.version == record.version ? 1 : 0
         case .adopt(let value, let version, let expiresAt):
             batch.writes.append(
@@ -247,7 +247,8 @@ extension SyncSession {
             }
         case (.superseded, _), (.settle, .none):
             if case .renew(let winner) = comparison {
-                batch.writes.append(renewal(of: winner, incoming, local))
+                batch.writes.append(
+                    Comparison.renewal(of: winner, incoming: incoming, local: local))
                 plan.pulled += 1
                 return
             }
@@ -259,17 +260,6 @@ extension SyncSession {
                     expected: local?.version))
             plan.pulled += 1
         }
-    }
-
-    /// A new write with what one of the two holds, which descends from both.
-    func renewal(
-        of winner: Record, _ incoming: Record, _ local: Record?
-    ) -> ReplicatedWrite {
-        ReplicatedWrite(
-            key: incoming.key,
-            content: .resolve(
-                value: winner.value, seen: incoming.version, expiresAt: winner.expiresAt),
-            expected: local?.version)
     }
 
     /// What a settlement comes to where one of the two versions has a dot that may name two

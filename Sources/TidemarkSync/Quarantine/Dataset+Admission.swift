@@ -109,13 +109,7 @@ extension Comparison {
                     expected: local?.version)
             ]
         case .renew(let winner):
-            [
-                ReplicatedWrite(
-                    key: incoming.key,
-                    content: .resolve(
-                        value: winner.value, seen: incoming.version, expiresAt: winner.expiresAt),
-                    expected: local?.version)
-            ]
+            [Comparison.renewal(of: winner, incoming: incoming, local: local)]
         }
     }
 }
