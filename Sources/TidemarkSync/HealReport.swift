@@ -18,7 +18,8 @@ public struct HealReport: Hashable, Sendable {
         /// what is here.
         case isPart
         /// There are keys in it of which the peer has nothing, though it has seen all that this
-        /// store has seen. Records that it has were restored.
+        /// store has seen: mostly such as were deleted, which it has forgotten. Records that it has
+        /// were restored. Ask another peer.
         case keysUnknownToPeer
         /// All records of the dataset were restored, but the block stays for now: what it holds of
         /// another one, or another block of the same segment, cannot be healed. Or an index stays

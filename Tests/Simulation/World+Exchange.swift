@@ -151,7 +151,15 @@ extension World {
                     let there = try replicas[other].record(key),
                     here.version.dot == there.version.dot
                 else { continue }
-                if here.version.time != there.version.time || here.value != there.value {
+                // What outlived forgotten deletions is dated anew, or deleted, under its dot.
+                let (early, late) =
+                    here.version.time < there.version.time ? (here, there) : (there, here)
+                let hasOutlived =
+                    early.version.time < late.version.time && late.version.time.isOutliving
+                    && (late.value == nil || late.value == early.value)
+                let isSame =
+                    here.version.time == there.version.time && here.value == there.value
+                if !isSame, !hasOutlived {
                     fail(.dotUsedTwice, "\(key): \(here.version) on \(one), \(there.version)")
                 }
             }

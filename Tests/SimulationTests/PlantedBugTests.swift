@@ -19,7 +19,7 @@ struct Planted: Sendable, CustomTestStringConvertible {
         Planted(name: "advanceCursorPastCap", seed: 0x1),
         Planted(name: "ignoreLifecycle", seed: 0x4D),
         Planted(name: "applyConflictUnasked", seed: 0xE),
-        Planted(name: "collectTombstonesEarly", seed: 0x3),
+        Planted(name: "collectTombstonesEarly", seed: 0x17),
     ]
 }
 

@@ -8,6 +8,7 @@ struct ComparisonTests {
     static let a = ReplicaID(high: 0, low: 1)
     static let b = ReplicaID(high: 0, low: 2)
     static let c = ReplicaID(high: 0, low: 3)
+    static let d = ReplicaID(high: 0, low: 4)
 
     static func vector(_ counters: [ReplicaID: UInt64]) -> VersionVector {
         VersionVector(counters.map { Dot(replica: $0.key, counter: $0.value) })
@@ -43,6 +44,7 @@ struct ComparisonTests {
         /// Is to be written anew.
         case renewIncoming
         case renewLocal
+        case delete(Record)
     }
 
     static let cases: [Case] = [
@@ -174,7 +176,49 @@ struct ComparisonTests {
             local: record("x", a, 1, at: 9, seeing: [b: 1, c: 3]),
             incoming: record("y", b, 1, at: 6, seeing: [a: 1]), seen: [a: 1, b: 1, c: 3],
             expected: .renewIncoming),
+        Case(
+            testDescription: "over what has outlived something, by one who went on from it",
+            local: record("x", a, 1, at: 0x9FFFF, seeing: [c: 2]),
+            incoming: record("y", b, 1, at: 6, seeing: [a: 1]), seen: [a: 1, c: 2],
+            expected: .renewIncoming),
+        Case(
+            testDescription: "in dispute, the one that has outlived has seen all",
+            local: record("x", a, 1, at: 9, seeing: [b: 1]),
+            incoming: record("y", b, 1, at: 0x9FFFF, seeing: [a: 1, c: 3]),
+            seen: [a: 1, b: 1], expected: .incoming([a: 1, b: 1, c: 3])),
+        Case(
+            testDescription: "in dispute, and the local one has seen all",
+            local: record("y", b, 1, at: 0x9FFFF, seeing: [a: 1, c: 3]),
+            incoming: record("x", a, 1, at: 9, seeing: [b: 1]),
+            seen: [a: 1, b: 1, c: 3], expected: .ignore),
+        Case(
+            testDescription: "in dispute, and neither has seen all: deleted, as the earlier one",
+            local: record("x", a, 1, at: 9, seeing: [b: 1, c: 2]),
+            incoming: record("y", b, 1, at: 0x9FFFF, seeing: [a: 1, c: 1, d: 1]),
+            seen: [a: 1, b: 1, c: 2],
+            expected: .delete(record(nil, a, 1, at: 9, seeing: [b: 1, c: 2]))),
+        Case(
+            testDescription: "in dispute, and neither has seen all: the local one is later",
+            local: record("y", b, 1, at: 0x9FFFF, seeing: [a: 1, c: 1, d: 1]),
+            incoming: record("x", a, 1, at: 9, seeing: [b: 1, c: 2]),
+            seen: [a: 1, b: 1, c: 1, d: 1],
+            expected: .delete(record(nil, a, 1, at: 9, seeing: [b: 1, c: 2]))),
     ]
+
+    /// Over what has outlived something a version wins under its own dot, after both.
+    @Test func whatWinsOverWhatOutlivedOutlives() throws {
+        let local = Self.record("x", Self.a, 1, at: 0x9FFFF, seeing: [Self.c: 2])
+        let incoming = Self.record("y", Self.b, 1, at: 6, seeing: [Self.a: 1])
+        let write = Comparison.renewal(of: incoming, incoming: incoming, local: local)
+        guard case .outlive(let value, let version, _) = write.content else {
+            Issue.record("\(write)")
+            return
+        }
+        #expect(value == incoming.value && version.dot == incoming.version.dot)
+        #expect(version.vector == Self.vector([Self.a: 1, Self.b: 1, Self.c: 2]))
+        #expect(version.time == HybridTime(rawValue: 0xAFFFF))
+        #expect(write.expected == local.version)
+    }
 
     @Test(arguments: cases)
     func outcome(_ item: Case) {
@@ -189,6 +233,7 @@ struct ComparisonTests {
         case .local(let vector): expected = Self.adopted(item.local ?? item.incoming, vector)
         case .renewIncoming: expected = .renew(item.incoming)
         case .renewLocal: expected = .renew(item.local ?? item.incoming)
+        case .delete(let record): expected = .renew(record)
         }
         #expect(comparison == expected)
     }

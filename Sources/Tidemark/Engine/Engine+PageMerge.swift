@@ -17,6 +17,9 @@ extension Engine {
             try checkWritable()
             try page.bytes.withBytes { (all) throws(StoreError) in
                 let memtable = try room { () throws(StoreError) in
+                    if !page.items.isEmpty || end.isLast {
+                        try check(end.meeting, with: end.peer, isLast: end.isLast, in: state)
+                    }
                     try merge.compare(
                         with: currentView, state.recordsID, seen: state.vector,
                         wiped: state.lifecycle.wiped, all)
@@ -61,7 +64,8 @@ extension Engine {
             else { throw .beyondLimits }
         }
         guard page.vectors.allSatisfy(\.isCountable), end.vector.isCountable,
-            page.authors.allSatisfy({ $0.utf8.count <= Limits.authorBytesMax })
+            page.authors.allSatisfy({ $0.utf8.count <= Limits.authorBytesMax }),
+            end.meeting?.isStorable ?? true
         else { throw .beyondLimits }
     }
 
@@ -69,7 +73,7 @@ extension Engine {
     private func bytesMax(of end: MergeEnd, in state: DatasetState) -> Int {
         let stored = state.peers[end.peer]?.vector.count ?? 0
         return lifecycleBytesMax(state) + 512 + 2 * Limits.datasetNameBytesMax
-            + 32 * (2 * end.vector.count + stored)
+            + 32 * (2 * end.vector.count + stored) + bytesMax(of: end.meeting)
     }
 
     // MARK: - The checkpoint
@@ -105,7 +109,10 @@ extension Engine {
         _ block: inout LogBlockWriter
     ) {
         guard let checkpoint = checkpoint(end, of: merge, in: state) else { return }
-        if end.isLast { note(end.vector, in: state, &block) }
+        if end.isLast {
+            inherit(end.meeting, in: state, &block)
+            note(end.vector, in: state, &block)
+        }
         note(checkpoint, of: end.peer, in: state, &block)
     }
 

@@ -19,20 +19,20 @@ extension Engine {
             monitor.lock()
             defer { monitor.unlock() }
             try checkWritable()
+            var batch = batch
+            let given = batch
             let memtable = try room { () throws(StoreError) in
+                batch = try whole(given, in: state)
                 try check(batch.notes, writeCount: batch.writes.count)
+                if !batch.writes.isEmpty || batch.seen != nil {
+                    try check(
+                        batch.meeting, with: batch.checkpoint?.peer, isLast: batch.seen != nil,
+                        in: state)
+                }
                 return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
                     + bytesMax(of: batch.drops)
             }
-            var moved: [[UInt8]] = []
-            for write in batch.writes
-            where try currentVersion(of: write.key, in: state) != write.expected {
-                moved.append(write.key)
-            }
-            for drop in batch.drops
-            where try currentVersion(of: drop.key, in: state) != drop.expected {
-                moved.append(drop.key)
-            }
+            let moved = try moved(of: batch, in: state)
             guard moved.isEmpty else { return moved }
             let replaced = try replacedVectors(of: batch.notes)
             var block = LogBlockWriter(memtable.log)
@@ -53,7 +53,11 @@ extension Engine {
             for replica in batch.disowned {
                 disown(replica, isSettled: batch.isSettled, in: state, &block)
             }
-            if let seen = batch.seen { note(seen, in: state, &block) }
+            if let forgotten = batch.forgotten { note(forgotten, in: state, &block) }
+            if let seen = batch.seen {
+                inherit(batch.meeting, in: state, &block)
+                note(seen, in: state, &block)
+            }
             if let (peer, checkpoint) = batch.checkpoint {
                 note(checkpoint, of: peer, in: state, &block)
             }
@@ -72,6 +76,23 @@ extension Engine {
         return []
     }
 
+    /// The keys of a batch of which another version is here than the one it goes by. Under
+    /// `monitor`.
+    private func moved(
+        of batch: ReplicationBatch, in state: DatasetState
+    ) throws(StoreError) -> [[UInt8]] {
+        var moved: [[UInt8]] = []
+        for write in batch.writes
+        where try currentVersion(of: write.key, in: state) != write.expected {
+            moved.append(write.key)
+        }
+        for drop in batch.drops
+        where try currentVersion(of: drop.key, in: state) != drop.expected {
+            moved.append(drop.key)
+        }
+        return moved
+    }
+
     func checkBounds(of batch: ReplicationBatch) throws(StoreError) {
         for write in batch.writes {
             guard (1...Limits.keyBytesMax).contains(write.key.count),
@@ -87,6 +108,7 @@ extension Engine {
             batch.checkpoint?.1.vector.isCountable ?? true,
             batch.writes.allSatisfy({ $0.isCountable }),
             batch.lifecycle?.wiped.isCountable ?? true,
+            batch.forgotten?.isStorable ?? true, batch.meeting?.isStorable ?? true,
             batch.lifecycle?.time.rawValue ?? 0 < UInt64(Int64.max)
         else { throw .beyondLimits }
     }
@@ -116,9 +138,14 @@ extension Engine {
                 bytes += LogBlockWriter.definitionBytesMax(
                     write.expected?.vector ?? VersionVector())
             }
+            if case .outlive = write.content {
+                bytes += LogBlockWriter.definitionBytesMax(version.vector)
+                bytes += 128 + Limits.datasetNameBytesMax
+            }
         }
         bytes += (64 + Limits.datasetNameBytesMax) * (1 + batch.disowned.count)
-        bytes += 32 * (batch.seen?.count ?? 0)
+        bytes += 32 * (batch.seen?.count ?? 0) + bytesMax(of: batch.meeting)
+        bytes += batch.forgotten.map { bytesMax(of: $0) } ?? 0
         bytes +=
             128 + Limits.datasetNameBytesMax
             + 32 * (batch.checkpoint?.1.vector.count ?? 0)
@@ -176,6 +203,15 @@ extension Engine {
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
                 seen: seen, at: keepsTime ? version.time.next : nil, to: &block,
                 memtable: memtable)
+        case .outlive(_, let version, let expiresAt):
+            let count = VersionVector([
+                Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
+            ])
+            note(count, in: state, &block)
+            adopt(
+                version.joined(with: count), kind, key, value, expiresAt: expiresAt ?? 0,
+                into: state, &block, memtable)
+            return version.dot
         }
     }
 
@@ -235,7 +271,7 @@ extension Engine {
         item.append(peer)
         item.append(checkpoint)
         block.append(bytes: item.bytes)
-        state.peers[peer] = checkpoint
+        state.register(peer, at: checkpoint)
         // No change that another peer need be told of.
         catalog.touch(state)
     }

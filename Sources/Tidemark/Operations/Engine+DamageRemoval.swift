@@ -179,7 +179,7 @@ extension Retention {
     fileprivate static var everything: Retention {
         Retention(
             isLive: true, historyVersions: .max, agedBefore: .max,
-            dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
+            dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()))
     }
 }
 

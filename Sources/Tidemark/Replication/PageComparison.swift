@@ -237,6 +237,15 @@ struct PageComparison {
         let ours = found.tables.version(of: found.entry)
         let theirs = page.version(of: item)
         switch theirs.relation(to: ours) {
+        case .ancestor where theirs.isInDispute(with: ours),
+            .descendant where theirs.isInDispute(with: ours):
+            if theirs.vector.covers(ours.vector), theirs.vector != ours.vector {
+                try join(item, theirs, winsOver: ours, found)
+            } else if ours.vector.covers(theirs.vector), theirs.vector != ours.vector {
+                try join(item, theirs, losesTo: ours, found)
+            } else {
+                leave(at: index)
+            }
         case .descendant where !theirs.supersedesAsItIs(ours),
             .ancestor where !ours.supersedesAsItIs(theirs):
             leave(at: index)

@@ -22,6 +22,9 @@ package struct ReplicatedWrite: Sendable {
         case rewrite(
             value: [UInt8]?, of: Version, seen: VersionVector, keepsTime: Bool,
             expiresAt: UInt64? = nil)
+        /// A version under its own dot, as that of a write which nobody has seen: a new count of
+        /// this store is added to its vector, so that it is told to everyone (see ``Outlivers``).
+        case outlive(value: [UInt8]?, version: Version, expiresAt: UInt64? = nil)
     }
 
     package let key: [UInt8]
@@ -38,7 +41,8 @@ package struct ReplicatedWrite: Sendable {
 
     package var value: [UInt8]? {
         switch content {
-        case .adopt(let value, _, _), .resolve(let value, _, _), .rewrite(let value, _, _, _, _):
+        case .adopt(let value, _, _), .resolve(let value, _, _), .rewrite(let value, _, _, _, _),
+            .outlive(let value, _, _):
             value
         }
     }
@@ -46,7 +50,7 @@ package struct ReplicatedWrite: Sendable {
     var version: Version {
         switch content {
         case .adopt(_, let version, _), .resolve(_, let version, _),
-            .rewrite(_, let version, _, _, _):
+            .rewrite(_, let version, _, _, _), .outlive(_, let version, _):
             version
         }
     }
@@ -54,7 +58,7 @@ package struct ReplicatedWrite: Sendable {
     package var expiresAt: UInt64? {
         switch content {
         case .adopt(_, _, let expiresAt), .resolve(_, _, let expiresAt),
-            .rewrite(_, _, _, _, let expiresAt):
+            .rewrite(_, _, _, _, let expiresAt), .outlive(_, _, let expiresAt):
             expiresAt
         }
     }
@@ -86,6 +90,12 @@ package struct ReplicationBatch: Sendable {
     package var isSettled = false
     /// Joined into the dataset's vector: only when everything it covers has been applied.
     package var seen: VersionVector?
+    /// Deletions that count as forgotten from here on, beside what a meeting brings.
+    package var forgotten: ForgottenDeletions?
+    /// Who stands behind what comes from a peer.
+    package var meeting: Meeting?
+    /// At the end of a fresh start: what was written here since the peer was last asked.
+    package var outlivers: Outlivers?
     /// Joined into the dataset's lifecycle; what it wipes goes before the writes come.
     package var lifecycle: DatasetLifecycle?
     /// Records of the store's own datasets that stand or fall with the rest.

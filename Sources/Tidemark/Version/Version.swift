@@ -48,6 +48,14 @@ public struct Version: Hashable, Sendable {
         isLater(than: other) || vector.covers(other.vector)
     }
 
+    /// Whether each of two versions has seen the other, and the later one has outlived something.
+    /// What that one has seen it need not have known: see `Outlivers`. So neither is known to
+    /// descend from the other, unless one has seen all that the other has.
+    package func isInDispute(with other: Version) -> Bool {
+        dot != other.dot && max(time, other.time).isOutliving && vector.contains(other.dot)
+            && other.vector.contains(dot)
+    }
+
     /// The order by which last writer wins: time, then replica, then counter. Total, so that every
     /// replica picks the same winner.
     public func isLater(than other: Version) -> Bool {

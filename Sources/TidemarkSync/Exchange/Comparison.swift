@@ -37,7 +37,7 @@ enum Comparison: Hashable, Sendable {
     /// Neither descends from the other and they differ: a policy decides.
     case conflict
     /// The record that is given wins by descent, but has to be written anew: see
-    /// `Version.supersedesAsItIs(_:)`.
+    /// `Version.supersedesAsItIs(_:)` and `Comparison.renewal(of:incoming:local:)`.
     case renew(Record)
 }
 
@@ -64,6 +64,10 @@ extension Comparison {
                     expiresAt: incoming.expiresAt)
             return
         }
+        if incoming.version.isInDispute(with: local.version) {
+            self = .disputed(local: local, incoming: incoming)
+            return
+        }
         switch incoming.version.relation(to: local.version) {
         case .descendant where !incoming.version.supersedesAsItIs(local.version):
             self = .renew(incoming)
@@ -88,6 +92,48 @@ extension Comparison {
         case .concurrent:
             self = .conflict
         }
+    }
+
+    /// Of two versions each of which has seen the other, and one of which has outlived something,
+    /// that which has seen all of the other stays. If there is none, either was superseded by
+    /// something that the other one has seen, and nobody can tell which was not. Among what they
+    /// have seen is a deletion; so the record is deleted, under the dot of the one that did not
+    /// outlive, so that who went on from it wins.
+    private static func disputed(local: Record, incoming: Record) -> Comparison {
+        let (ours, theirs) = (local.version.vector, incoming.version.vector)
+        if ours != theirs {
+            if theirs.covers(ours) { return join(incoming, into: local) }
+            if ours.covers(theirs) { return .ignore }
+        }
+        let earlier = incoming.version.isLater(than: local.version) ? local : incoming
+        return .renew(
+            Record(
+                key: earlier.key, value: nil, version: earlier.version,
+                syncCount: earlier.syncCount, isDirty: earlier.isDirty))
+    }
+
+    /// What is written where a version wins that has to be written anew.
+    ///
+    /// Over one that has outlived something it wins under its own dot, and outlives, too: others
+    /// may have gone on from it.
+    static func renewal(
+        of winner: Record, incoming: Record, local: Record?
+    ) -> ReplicatedWrite {
+        let later = max(incoming.version.time, local?.version.time ?? .zero)
+        let content: ReplicatedWrite.Content
+        if later.isOutliving, let local {
+            let vector = incoming.version.vector.union(local.version.vector)
+            content = .outlive(
+                value: winner.value,
+                version: Version(
+                    dot: winner.version.dot, vector: vector, time: .outliving(later),
+                    author: winner.version.author),
+                expiresAt: winner.expiresAt)
+        } else {
+            content = .resolve(
+                value: winner.value, seen: incoming.version, expiresAt: winner.expiresAt)
+        }
+        return ReplicatedWrite(key: incoming.key, content: content, expected: local?.version)
     }
 
     /// The later of two versions with what both have seen.
@@ -136,7 +182,7 @@ extension PeerKnowledge {
     init(_ knowledge: DatasetKnowledge) {
         self.init(
             vector: knowledge.vector, syncCount: knowledge.syncCount,
-            lifecycle: PeerLifecycle(knowledge.lifecycle))
+            lifecycle: PeerLifecycle(knowledge.lifecycle), forgotten: knowledge.forgotten)
     }
 }
 

@@ -18,7 +18,9 @@ extension SyncSession {
             case .rewrite(_, let version, _, true, _) where version == write.expected:
                 // The same write under a new dot.
                 continue
-            case .adopt, .resolve, .rewrite: break
+            case .outlive(.some, let version, _) where version.dot == write.expected?.dot:
+                continue
+            case .adopt, .resolve, .rewrite, .outlive: break
             }
             // A settled conflict may be two writes to its key, one after the other.
             if changed.last != write.key { changed.append(write.key) }
@@ -65,7 +67,7 @@ extension SyncSession {
         guard let observer = options.observer else { return }
         let refused: Set<[UInt8]>
         switch outcome {
-        case .gap, .accepted(changed: 0), .conflicts(_, changed: 0): return
+        case .gap, .late, .accepted(changed: 0), .conflicts(_, changed: 0): return
         case .accepted: refused = []
         case .conflicts(let keys, _):
             // Of more conflicts than can be listed it is not known which records they are.

@@ -174,9 +174,11 @@ extension SyncSession {
     ) async throws(SyncError) -> PullPlan {
         var plan = PullPlan()
         var batch = ReplicationBatch()
+        batch.meeting = meeting(page)
         for record in page.records {
-            try await compare(record, to: &plan, &batch, &settlement)
+            try await compare(record, isLeftOver: true, to: &plan, &batch, &settlement)
         }
+        plan.withholdsDead = try !plan.dead.isEmpty && waitsForMoved()
         let ended = self.ended(entries, by: page, plan)
         var notes = try self.notes(on: plan.settled)
         guard let waiting = try notesToWait(plan.pending) else {
@@ -203,7 +205,9 @@ extension SyncSession {
     private func ended(
         _ entries: [FailedRecord], by page: RecordPage, _ plan: PullPlan
     ) -> [FailedRecord] {
-        let refused = Set(plan.refused.map { $0.record.key })
+        var refused = Set(plan.refused.map { $0.record.key })
+        // What is yet to be told as dead is asked about again.
+        if plan.withholdsDead { refused.formUnion(plan.dead.map(\.key)) }
         let brought = Dictionary(
             page.records.map { ($0.key, $0.version.vector) }, uniquingKeysWith: { $0.union($1) })
         return entries.filter { entry in
@@ -279,7 +283,7 @@ extension SyncSession {
             records: [record], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: page,
-            disputed: peerDisputed.sorted())
+            disputed: peerDisputed.sorted(), settled: judged.forgotten)
         let failed = (key: record.key, write: record.version.dot)
         do throws(SyncError) {
             let answer = try await counted { connection, traffic throws(SyncError) in
@@ -294,6 +298,9 @@ extension SyncSession {
                 return true
             case .conflicts, .gap:
                 break
+            case .late:
+                // What follows finds that out, too.
+                return false
             }
         } catch {
             guard error.concernsRecords else { throw error }

@@ -22,7 +22,8 @@ extension SyncSession {
                     recordsMax: try dataset.recordsPerPage(
                         atMost: min(options.pageRecordsMax, recordsLeft)),
                     bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector),
-                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted())
+                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted(),
+                    isAfresh: judgesPeer)
             }
             let page = try await counted { connection, traffic throws(SyncError) in
                 try await connection.pull(request, &traffic)
@@ -30,6 +31,7 @@ extension SyncSession {
             if try noteFork(page.knowledge) { throw .forked }
             try await settleLifecycle(page.knowledge.lifecycle)
             try rewriteDoubtful(before: page)
+            if page.isLast { try await settleWrittenMeanwhile() }
             try await apply(page)
             remote = page.knowledge
             pullPosition = page.through
@@ -43,6 +45,7 @@ extension SyncSession {
             pullPosition = .zero
             return try await pull()
         }
+        if judgesPeer, !leavesDead { judged = (judging, pullPosition) }
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
         doubted = []
         confirmedKeys = []
@@ -76,7 +79,11 @@ extension SyncSession {
                     try replicate(batch)
                 } ?? []
             }
-            if moved.isEmpty { return noteApplied(plan) }
+            if moved.isEmpty {
+                noteApplied(plan)
+                if !plan.withholdsDead { try await bury(plan.dead) }
+                return
+            }
         }
         throw SyncError(
             .contended,
@@ -96,6 +103,7 @@ extension SyncSession {
         tellHeld(plan.held)
         noteFailed(plan.refused.map { (key: $0.record.key, error: $0.error) })
         isFrozen = isFrozen || plan.freezes
+        leavesDead = leavesDead || plan.withholdsDead
         confirmedKeys.formUnion(plan.confirmed)
         tellApplied(plan.batch, plan.settled.map { $0.outcome.settlement })
     }
@@ -105,10 +113,12 @@ extension SyncSession {
     ) async throws(SyncError) -> PullPlan {
         var plan = PullPlan()
         var batch = ReplicationBatch()
+        batch.meeting = meeting(page)
         let records = page.records
         for record in records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
+        plan.withholdsDead = try !plan.dead.isEmpty && waitsForMoved()
         batch.notes += try notes(on: plan.settled)
         let waiting = try notesToWait(plan.pending)
         if let waiting { batch.notes += waiting }
@@ -134,9 +144,12 @@ extension SyncSession {
 
     /// What becomes of one record.
     ///
-    /// - Parameter isKnown: whether it came before, and was not refused.
+    /// - Parameters:
+    ///   - isKnown: whether it came before, and was not refused.
+    ///   - isLeftOver: whether it was left out or has waited since an earlier exchange, so that
+    ///     deletions may have been forgotten that it would have had to meet.
     func compare(
-        _ record: Record, isKnown: Bool = false, to plan: inout PullPlan,
+        _ record: Record, isKnown: Bool = false, isLeftOver: Bool = false, to plan: inout PullPlan,
         _ batch: inout ReplicationBatch, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let (local, knowledge) = try engine(dataset.name) { () throws(StoreError) in
@@ -148,8 +161,17 @@ extension SyncSession {
         let comparison = Comparison(
             local: local, incoming: record, seen: trusted(knowledge.vector),
             wiped: knowledge.lifecycle.wiped)
+        var judgement: Judgement?
+        if judgesPeer || (isLeftOver && !knowledge.forgotten.isEmpty) {
+            judgement = try self.judgement(on: record, beside: local, knowledge)
+        }
+        if case .dead? = judgement {
+            if !isKnown { plan.dead.append(record) }
+            return
+        }
         let isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
-        if comparison != .ignore || isAhead, !isKnown, let error = try await refusal(of: record) {
+        let isNews = comparison != .ignore || isAhead || judgement != nil
+        if isNews, !isKnown, let error = try await refusal(of: record) {
             plan.refused.append((record, error))
             // It is compared with nothing.
             if let renewal = renewal(of: local) { batch.writes.append(renewal) }
@@ -157,6 +179,11 @@ extension SyncSession {
         }
         // What is too large to be kept apart is compared like any other.
         if isAhead, try hold(record, in: &batch, &plan.held) { return }
+        if case .outlives(let write)? = judgement {
+            batch.writes.append(write)
+            plan.pulled += record.isDeleted ? 0 : 1
+            return
+        }
         if !knowledge.lifecycle.wiped.covers(record.version.vector),
             let verdict = verdict(on: record, beside: local)
         {
@@ -179,7 +206,7 @@ extension SyncSession {
         case .ignore:
             return
         case .renew(let winner):
-            batch.writes.append(renewal(of: winner, record, local))
+            batch.writes.append(Comparison.renewal(of: winner, incoming: record, local: local))
             plan.pulled += winner.version == record.version ? 1 : 0
         case .adopt(let value, let version, let expiresAt):
             batch.writes.append(
@@ -233,7 +260,8 @@ extension SyncSession {
             }
         case (.superseded, _), (.settle, .none):
             if case .renew(let winner) = comparison {
-                batch.writes.append(renewal(of: winner, incoming, local))
+                batch.writes.append(
+                    Comparison.renewal(of: winner, incoming: incoming, local: local))
                 plan.pulled += 1
                 return
             }
@@ -245,17 +273,6 @@ extension SyncSession {
                     expected: local?.version))
             plan.pulled += 1
         }
-    }
-
-    /// A new write with what one of the two holds, which descends from both.
-    func renewal(
-        of winner: Record, _ incoming: Record, _ local: Record?
-    ) -> ReplicatedWrite {
-        ReplicatedWrite(
-            key: incoming.key,
-            content: .resolve(
-                value: winner.value, seen: incoming.version, expiresAt: winner.expiresAt),
-            expected: local?.version)
     }
 
     /// What a settlement comes to where one of the two versions has a dot that may name two
@@ -302,6 +319,9 @@ extension SyncSession {
             || !(holdsBack || knowledge.vector.covers(theirs))
         guard isNews else { return nil }
         batch.checkpoint = (peer, checkpoint)
+        if page.isLast, freshStart != nil {
+            batch.outlivers = Outlivers(since: settled.through, forgotten: settled.forgotten)
+        }
         if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin), !holdsBack {
             batch.seen = theirs
         }
@@ -328,6 +348,10 @@ struct PullPlan {
     var refused: [(record: Record, error: SyncError)] = []
     /// Keys of what is held because of its date.
     var held: [[UInt8]] = []
+    /// Of a late peer: what was seen and deleted here.
+    var dead: [Record] = []
+    /// Whether the peer is not to hear of that yet.
+    var withholdsDead = false
     /// Whether the exchange must begin here again next time.
     var freezes = false
     /// Whether what waits is not in the book.

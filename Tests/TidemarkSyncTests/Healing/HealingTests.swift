@@ -268,6 +268,53 @@ struct HealingTests {
         try expectEqual([a, c])
     }
 
+    /// Of what the peer has deleted and forgotten it has nothing: nothing older comes up for it.
+    @Test func whatThePeerHasForgottenKeepsTheBlock() async throws {
+        try await prepare()
+        try b.store.compact()
+        #expect(try !b.dataset().knowledge().forgotten.isEmpty)
+        let live = try b.dataset().count()
+        try damage(4, seed: baseSeed)
+        let found = try a.store.verify().damages
+        let report = try await a.store.heal(from: b.transport)
+        if report.isComplete {
+            try expectWhole(a)
+        } else {
+            let reasons: [HealReport.Reason] = [.keysUnknownToPeer, .besideOthers]
+            #expect(report.unhealed.allSatisfy { reasons.contains($0.reason) })
+            #expect(Set(try a.store.verify().damages).isSubset(of: Set(found)))
+        }
+        // One that still has the tombstones brings them.
+        #expect(try await a.store.heal(from: c.transport).isComplete)
+        try expectWhole(a)
+        #expect(try a.dataset().count() == live)
+        try await a.dataset().synchronize(with: b.transport)
+        try expectEqual([a, b, c])
+    }
+
+    /// A merge that was cut off has noted them as forgotten, and left them where they were.
+    @Test func whatIsForgottenHereStaysForgotten() async throws {
+        try await prepare()
+        var batch = ReplicationBatch()
+        var forgotten = ForgottenDeletions()
+        for record in try a.dataset().records(includingDeleted: true).collect()
+        where record.isDeleted { forgotten.insert(record.version) }
+        batch.forgotten = forgotten
+        #expect(try a.dataset().replicate(batch).isEmpty)
+        try damage(5, seed: baseSeed)
+        _ = try a.store.verify()
+        let report = try await a.store.heal(from: b.transport)
+        #expect(report.isComplete && report.recordsRestored > 0)
+        try expectWhole(a)
+        #expect(try a.dataset().knowledge().forgotten == forgotten)
+        let told = try a.dataset().changesPage(
+            since: .zero, recordsMax: 10_000, bytesMax: 1 << 30, excluding: VersionVector())
+        #expect(told.isLast && !told.records.isEmpty)
+        #expect(!told.records.contains(where: { $0.isDeleted }))
+        try await b.dataset().synchronize(with: a.transport)
+        try expectEqual([a, b])
+    }
+
     /// What the store keeps for itself no peer has. Nothing of it goes.
     @Test func theStoresOwnRecordsStay() async throws {
         try await prepare()

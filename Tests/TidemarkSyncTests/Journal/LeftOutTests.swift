@@ -90,6 +90,24 @@ struct LeftOutTests {
         try expectEqual([a, b])
     }
 
+    /// Its pages have no vector then. That it has heard of what was forgotten here its greeting
+    /// says.
+    @Test func whoLeftSomethingOutIsNotTakenForLate() async throws {
+        let gate = Gate()
+        _ = try await leaveOut(gate)
+        try put("1", b, "gone")
+        try await b.dataset().synchronize(with: a.transport)
+        try b.dataset().delete("gone")
+        try await b.dataset().synchronize(with: a.transport)
+        try b.store.compact()
+        #expect(try !b.dataset().knowledge().forgotten.isEmpty)
+        for number in 0..<5 { try put("more", a, "more \(number)") }
+        let result = try await b.dataset().synchronize(
+            with: a.transport, options: SyncOptions(pageRecordsMax: 1))
+        #expect(result.isComplete && result.attempts == 1 && result.pulled == 5)
+        #expect(try b.dataset().text("gone") == nil)
+    }
+
     @Test func aConflictWithWhatWasLeftOutIsSettled() async throws {
         let gate = Gate()
         _ = try await leaveOut(gate)

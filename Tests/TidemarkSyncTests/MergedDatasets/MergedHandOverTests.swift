@@ -176,6 +176,28 @@ struct MergedHandOverTests {
         for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
     }
 
+    /// The deletions of what was moved are forgotten, and what is dead at the hub is in no other
+    /// place there yet.
+    @Test func aHubThatIsLateKeepsWhatItHasUntilTheMovedIsThere() async throws {
+        try link()
+        try await a.store.synchronize(with: b.transport)
+        try a.dataset("profile").put("ours", for: "a")
+        let result = try await a.store.mergeDataset("old", into: "profile", by: .leavePending)
+        #expect(result.left == 1 && !result.isRetired)
+        try a.dataset("old").retire(b.store.replicaID)
+        try a.store.compact()
+        let left = try a.dataset("old").records(includingDeleted: true).collect()
+        #expect(left.map(\.keyText) == ["a"])
+        let waiting = try await a.dataset("old").synchronize(with: b.transport)
+        #expect(!waiting.isComplete && waiting.pushed == 0)
+        #expect(try b.dataset("old").count() == Self.keys.count)
+        try await a.dataset("profile").synchronize(with: b.transport)
+        let done = try await a.dataset("old").synchronize(with: b.transport)
+        #expect(done.isComplete && done.pushed == Self.keys.count - 1)
+        #expect(try b.dataset("old").count() == 1)
+        for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
+    }
+
     @Test func aPartWaitsForTheMovedAsWell() async throws {
         try link()
         try await a.store.synchronize(with: b.transport)

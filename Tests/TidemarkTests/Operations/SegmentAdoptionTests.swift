@@ -91,8 +91,26 @@ struct SegmentAdoptionTests {
             let before = try StoreContents(fixture.target)
             try fixture.target.compact()
             try requireSound(fixture.target)
+            // What was deleted is forgotten, since the one peer has it, and nothing else is.
+            let merged = try StoreContents(fixture.target)
+            try require(merged.live == before.live, "a merge found another content")
+            try requireForgotten(in: fixture.target, since: before)
             let again = try fixture.reopenedTarget()
-            try require(StoreContents(again.target) == before, "opening found another content")
+            try require(StoreContents(again.target) == merged, "opening found another content")
+        }
+    }
+
+    /// Every deletion that is not there any more is noted as forgotten.
+    private func requireForgotten(in store: Store, since before: StoreContents) throws {
+        for (name, content) in before.datasets {
+            let dataset = try store.dataset(name)
+            let forgotten = try dataset.knowledge().forgotten
+            for record in content.records where record.isDeleted {
+                let isThere = try dataset.record(for: record.key, includingDeleted: true) != nil
+                try require(
+                    isThere || forgotten.covers(record.version),
+                    "\(record.version.dot) of \(name) is gone, and nobody knows")
+            }
         }
     }
 

@@ -34,6 +34,17 @@ struct StoreContents: Equatable {
         return contents
     }
 
+    /// The same without what is deleted.
+    var live: StoreContents {
+        var live = self
+        live.datasets = datasets.mapValues { content in
+            Content(
+                records: content.records.filter { !$0.isDeleted }, syncCount: content.syncCount,
+                vector: content.vector)
+        }
+        return live
+    }
+
     var summary: String {
         datasets.sorted { $0.key < $1.key }
             .map { "\($0.key): \($0.value.records.count) at \($0.value.syncCount)" }
