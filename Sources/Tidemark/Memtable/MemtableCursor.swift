@@ -25,6 +25,30 @@ struct MemtableCursor {
         heads = memtable.sortedRuns(asOne: isWhole).map { Head(run: $0, index: 0) }
     }
 
+    /// Over the entries of a dataset alone if they are few, else over all: so who reads what little
+    /// the store itself has to remember, between one write to a large dataset and the next, does
+    /// not have all of these sorted.
+    ///
+    /// - Parameter newest: the node of its newest change. What came later is not seen.
+    init(_ memtable: Memtable, changesOf dataset: DatasetID, through newest: NodePointer) {
+        let countMax =
+            Limits.systemDatasetNumbers.contains(dataset) ? Self.storeEntriesMax : Self.entriesMax
+        let run = unsafe memtable.run(through: newest, countMax: countMax)
+        self.init(memtable, run.map { [$0] } ?? memtable.sortedRuns(asOne: false))
+    }
+
+    private init(_ memtable: Memtable, _ runs: [SortedRuns.Run]) {
+        self.memtable = memtable
+        isWhole = false
+        heads = runs.map { Head(run: $0, index: 0) }
+    }
+
+    /// Entries of a dataset that are looked for one by one: as many as take no longer than to
+    /// search a run for the start of a walk.
+    private static let entriesMax = 32
+    /// The same of one of the store's own, which is mostly small.
+    private static let storeEntriesMax = 1_024
+
     var tables: VersionTables { memtable.tables }
 
     var entry: Entry? {

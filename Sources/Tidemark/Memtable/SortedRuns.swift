@@ -111,4 +111,27 @@ extension Memtable {
         // Of one key, what came later stands first.
         return unsafe order != 0 ? order < 0 : node.pointee.order > other.pointee.order
     }
+
+    /// The entries of one dataset up to a change, in their order; nil if they are more than that.
+    func run(through newest: NodePointer, countMax: Int) -> SortedRuns.Run? {
+        var found: [UInt] = []
+        var node = unsafe Optional(newest)
+        while let current = unsafe node {
+            guard found.count < countMax else { return nil }
+            found.append(UInt(bitPattern: current))
+            unsafe node = current.pointee.previousChange
+        }
+        found.sort { left, right in
+            guard let left = unsafe NodePointer(bitPattern: left),
+                let right = unsafe NodePointer(bitPattern: right)
+            else { return false }
+            return unsafe precedes(left, right)
+        }
+        let nodes = unsafe PageArray<NodePointer>(capacity: found.count)
+        for place in found {
+            guard let node = unsafe NodePointer(bitPattern: place) else { continue }
+            unsafe nodes.append(node)
+        }
+        return unsafe SortedRuns.Run(nodes)
+    }
 }

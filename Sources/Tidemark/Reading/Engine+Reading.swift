@@ -21,14 +21,19 @@ extension Engine {
         }
     }
 
-    /// Both at once, which takes the lock once.
+    /// Both at once, which takes the lock once, and the nodes of the dataset's newest changes in
+    /// the memtables of the moment.
     func momentAndScope(
         of state: DatasetState
-    ) throws(StoreError) -> (Moment, RecordsScope) {
+    ) throws(StoreError) -> (Moment, RecordsScope, tails: [UInt]) {
         try monitor.withLock { () throws(StoreError) in
             try checkOpen()
             let moment = momentNow()
-            return (moment, try scopeNow(of: state, at: moment))
+            let scope = try scopeNow(of: state, at: moment)
+            let tails = moment.view.memtables.map { memtable in
+                UInt(bitPattern: unsafe memtable.tail(of: scope.id))
+            }
+            return (moment, scope, tails)
         }
     }
 

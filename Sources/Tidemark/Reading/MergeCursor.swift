@@ -24,12 +24,30 @@ struct MergeCursor {
 
     /// Everything a view shows, memtables first.
     init(_ view: ReadView, order: ScanOrder) throws(StoreError) {
+        let memtables = view.memtables.lazy.filter { !$0.isEmpty }.map { MemtableCursor($0) }
+        self.init(memtables: Array(memtables), runs: try Self.runs(of: view), order: order)
+    }
+
+    /// All of one dataset at the moment at which its newest changes in the memtables were these,
+    /// and some of others.
+    init(
+        _ view: ReadView, order: ScanOrder, of dataset: DatasetID, tails: [UInt]
+    ) throws(StoreError) {
+        var memtables: [MemtableCursor] = []
+        for (memtable, tail) in zip(view.memtables, tails) {
+            guard let newest = unsafe NodePointer(bitPattern: tail) else { continue }
+            memtables.append(
+                unsafe MemtableCursor(memtable, changesOf: dataset, through: newest))
+        }
+        self.init(memtables: memtables, runs: try Self.runs(of: view), order: order)
+    }
+
+    private static func runs(of view: ReadView) throws(StoreError) -> [RunCursor] {
         var runs: [RunCursor] = []
         for run in view.runs {
             runs.append(try RunCursor(run))
         }
-        let memtables = view.memtables.lazy.filter { !$0.isEmpty }.map { MemtableCursor($0) }
-        self.init(memtables: Array(memtables), runs: runs, order: order)
+        return runs
     }
 
     @inline(__always)

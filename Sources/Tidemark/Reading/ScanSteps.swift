@@ -22,11 +22,15 @@ struct ScanSteps {
     /// Dead records since one was given out.
     private var passedCount = 0
 
-    /// - Parameter engine: whose memory of gaps to use; nil where dead records count, and where
-    ///   the caller holds the writer lock.
+    /// - Parameters:
+    ///   - engine: whose memory of gaps to use; nil where dead records count, and where the caller
+    ///     holds the writer lock.
+    ///   - tails: for each memtable of the moment, in its order, the node of the newest change of
+    ///     the dataset, as read under the writer lock together with the moment; nil if that was
+    ///     not done. What the dataset has few entries in is not sorted for it then.
     init(
         _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder,
-        includingDeleted: Bool, gapsOf engine: Engine? = nil
+        includingDeleted: Bool, gapsOf engine: Engine? = nil, tails: [UInt]? = nil
     ) throws(StoreError) {
         self.moment = moment
         self.dataset = dataset
@@ -51,7 +55,11 @@ struct ScanSteps {
                 pausesInGaps: stretch != nil)
             return
         }
-        cursor = try MergeCursor(moment.view, order: order)
+        if let tails {
+            cursor = try MergeCursor(moment.view, order: order, of: dataset, tails: tails)
+        } else {
+            cursor = try MergeCursor(moment.view, order: order)
+        }
         try start.withPosition { (position) throws(StoreError) in try cursor.seek(position) }
     }
 
