@@ -8,7 +8,8 @@ import Tidemark
 /// of each had, come to the same records as merges with just what they had.
 ///
 ///     random past of a, b and c ──┬── copies ── exchanges, record by record ──┐
-///                                 └── copies ── exchanges, page by page ──────┴── same records
+///                                 ├── copies ── exchanges, page by page ──────┼── same records
+///                                 └── copies ── exchanges, with sweeps ───────┘
 ///
 /// The past has hundreds of keys that all sides write, so that pages have many conflicts, and
 /// exchanges that break off, so that what is merged was partly merged before.
@@ -176,11 +177,12 @@ struct SharedMergeTests {
         var contents: [[Contents]] = []
         var conflicts = 0
         var sharedCount = 0
-        for way in ["records", "pages"] {
+        for way in ["records", "pages", "sweeps"] {
             for name in names { try directory.copy(name, to: "\(way)-\(name)") }
             let sides = try names.map { try Side("\(directory.path)/\(way)-\($0)") }
             for met in meetings {
-                conflicts += try await hold(met, sides, comparesOneByOne: way == "records")
+                conflicts += try await hold(
+                    met, sides, comparesOneByOne: way == "records", sweeps: way == "sweeps")
             }
             let found = try sides.map { try $0.contents() }
             #expect(found[0] == found[1] && found[1] == found[2], "seed \(seed), \(way)")
@@ -188,11 +190,11 @@ struct SharedMergeTests {
             #expect(Set(digests).count == 1, "seed \(seed), \(way)")
             let vectors = try sides.map { try $0.dataset.vector }
             #expect(Set(vectors).count == 1, "seed \(seed), \(way)")
-            if way == "pages" {
+            if way != "records" {
                 let records = try sides[0].dataset.records(includingDeleted: true).collect()
                 let own = Set(
                     records.map { $0.version.vector.removing($0.version.dot.replica) })
-                sharedCount = records.count - own.count
+                sharedCount += records.count - own.count
                 for record in records {
                     let seen = vectors[0].covers(record.version.vector)
                     #expect(seen, "seed \(seed): a version has seen more than its dataset")
@@ -209,6 +211,7 @@ struct SharedMergeTests {
             }
         }
         #expect(contents[0] == contents[1], "seed \(seed)")
+        #expect(contents[0] == contents[2], "seed \(seed)")
         return (conflicts, sharedCount)
     }
 
@@ -224,7 +227,7 @@ struct SharedMergeTests {
 
     /// - Returns: how many conflicts there were, if it came to its end.
     private func hold(
-        _ meeting: Meeting, _ sides: [Side], comparesOneByOne: Bool
+        _ meeting: Meeting, _ sides: [Side], comparesOneByOne: Bool, sweeps: Bool = false
     ) async throws -> Int {
         let responder = SyncResponder(
             store: sides[meeting.other].store, comparesOneByOne: comparesOneByOne)
@@ -235,6 +238,7 @@ struct SharedMergeTests {
             pageRecordsMax: meeting.pageRecordsMax, onDatasetDeleted: .keepAndRecreate,
             adoptsSegments: false)
         options.comparesOneByOne = comparesOneByOne
+        if sweeps { options.sweepsFrom = 0 }
         do throws(SyncError) {
             let results = try await sides[meeting.asker].store.synchronize(
                 with: transport, options: options)

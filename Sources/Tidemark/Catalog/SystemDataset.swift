@@ -33,6 +33,8 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     case merged
     /// Datasets of which only a part is kept here, and what is known of each peer about that part.
     case scopes
+    /// How far a pull in the order of keys has come.
+    case sweeps
 
     /// The name under which it is stored.
     var storedName: String { "~\(rawValue)" }
@@ -52,6 +54,7 @@ package enum SystemDataset: String, CaseIterable, Sendable {
             case .bootstrap: 8
             case .merged: 9
             case .scopes: 10
+            case .sweeps: 11
             }
         return Limits.systemDatasetNumbers.lowerBound + place
     }

@@ -39,8 +39,10 @@ extension SyncSession {
                 var end = MergeEnd(
                     peer: peer, through: page.through, vector: page.knowledge.vector,
                     isLast: joinsVector)
-                end.notes = try BatonBook(dataset).notes(
-                    taking: page.knowledge.batons, settling: [])
+                if let told = page.told { end.told = told }
+                end.notes =
+                    try BatonBook(dataset).notes(
+                        taking: page.knowledge.batons, settling: []) + sweepNotes
                 if !arrived.items.isEmpty { end.traces = try arrivalNotes() }
                 return try dataset.merge(arrived, by: mergeRule, then: end)
             }

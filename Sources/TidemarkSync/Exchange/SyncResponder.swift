@@ -104,9 +104,10 @@ public final class SyncResponder: Sendable {
         case .partPush(let request):
             return .pushAnswer(try answer(to: request, isPart: true))
         case .records(let request): return .recordsAnswer(try answer(to: request))
+        case .sweep(let request): return .sweepAnswer(try answer(to: request))
         case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
             .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer,
-            .recordsAnswer, .failure:
+            .recordsAnswer, .sweepAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }

@@ -113,7 +113,7 @@ extension SyncSession {
     }
 
     /// What the peer told at first must hold to the end.
-    private func check(
+    func check(
         _ now: PeerKnowledge, still before: PeerKnowledge
     ) throws(SyncError) {
         if try noteFork(now) { throw .forked }

@@ -28,6 +28,7 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case lookup = 0x0D
     case partPush = 0x0E
     case records = 0x0F
+    case sweep = 0x10
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
@@ -39,6 +40,7 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case scopedPullAnswer = 0x8C
     case lookupAnswer = 0x8D
     case recordsAnswer = 0x8F
+    case sweepAnswer = 0x90
     case failure = 0xFF
 }
 

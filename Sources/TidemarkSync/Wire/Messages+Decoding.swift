@@ -20,6 +20,7 @@ extension SyncMessage {
         case .lookup: self = .lookup(try LookupRequest(from: &reader))
         case .partPush: self = .partPush(try PushRequest(from: &reader))
         case .records: self = .records(try RecordsRequest(from: &reader))
+        case .sweep: self = .sweep(try SweepRequest(from: &reader))
         case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
         case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
         case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
@@ -32,6 +33,7 @@ extension SyncMessage {
         case .scopedPullAnswer: self = .scopedPullAnswer(try ScopedPullAnswer(from: &reader))
         case .lookupAnswer: self = .lookupAnswer(try LookupAnswer(from: &reader))
         case .recordsAnswer: self = .recordsAnswer(try RecordsAnswer(from: &reader))
+        case .sweepAnswer: self = .sweepAnswer(try SweepAnswer(from: &reader))
         case .failure: self = .failure(try Failure(from: &reader))
         }
         try reader.finish()

@@ -17,6 +17,7 @@ extension SyncMessage {
         case .lookup(let request): request.write(to: &writer)
         case .partPush(let request): request.write(to: &writer)
         case .records(let request): request.write(to: &writer)
+        case .sweep(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
@@ -28,6 +29,7 @@ extension SyncMessage {
         case .scopedPullAnswer(let answer): answer.write(to: &writer)
         case .lookupAnswer(let answer): answer.write(to: &writer)
         case .recordsAnswer(let answer): answer.write(to: &writer)
+        case .sweepAnswer(let answer): answer.write(to: &writer)
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound

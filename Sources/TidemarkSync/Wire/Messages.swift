@@ -141,6 +141,7 @@ enum SyncMessage: Hashable, Sendable {
     /// A push of one who keeps a part.
     case partPush(PushRequest)
     case records(RecordsRequest)
+    case sweep(SweepRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
@@ -152,6 +153,7 @@ enum SyncMessage: Hashable, Sendable {
     case scopedPullAnswer(ScopedPullAnswer)
     case lookupAnswer(LookupAnswer)
     case recordsAnswer(RecordsAnswer)
+    case sweepAnswer(SweepAnswer)
     case failure(Failure)
 
     var kind: MessageKind {
@@ -168,6 +170,7 @@ enum SyncMessage: Hashable, Sendable {
         case .lookup: .lookup
         case .partPush: .partPush
         case .records: .records
+        case .sweep: .sweep
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
@@ -179,6 +182,7 @@ enum SyncMessage: Hashable, Sendable {
         case .scopedPullAnswer: .scopedPullAnswer
         case .lookupAnswer: .lookupAnswer
         case .recordsAnswer: .recordsAnswer
+        case .sweepAnswer: .sweepAnswer
         case .failure: .failure
         }
     }

@@ -19,6 +19,8 @@ struct RecordPage: Sendable {
     var isLast: Bool
     /// Of the moment of reading.
     var knowledge: PeerKnowledge
+    /// What the sender had seen at the moment of reading, where the knowledge claims less of it.
+    var told: VersionVector?
 
     init(records: [Record], through: SyncCount, isLast: Bool, knowledge: PeerKnowledge) {
         content = .records(records)
@@ -181,5 +183,35 @@ extension Dataset {
         var page = RecordPage(written, run)
         page.through = through
         return (page, lookedAt)
+    }
+
+    /// The newest version of each key changed after `since`, in the order of the keys, written for
+    /// a message.
+    ///
+    /// - Parameters:
+    ///   - start: the first key; nil for the first there is.
+    ///   - recordsMax: records in the page at most, at least 1.
+    ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
+    ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    /// - Returns: with the page, which is never the last one, the first key that it says nothing
+    ///   of; nil if there is none.
+    func writtenPage(
+        from start: [UInt8]?, since: SyncCount, recordsMax: Int, bytesMax: Int,
+        excluding: VersionVector
+    ) throws(StoreError) -> (page: RecordPage, next: [UInt8]?) {
+        var written = WrittenRecords(after: [])
+        var bytes = 0
+        let (next, run) = try withRecords(
+            from: start, since: since, excluding: excluding,
+            countMax: SyncLimits.sweptRecordsMax
+        ) { (record) throws(StoreError) in
+            guard written.count < max(1, recordsMax) else { return false }
+            let size = record.keyCount + record.valueCount
+            guard written.count == 0 || bytes + size <= bytesMax else { return false }
+            try written.add(record)
+            bytes += size
+            return true
+        }
+        return (RecordPage(written, run), next)
     }
 }
