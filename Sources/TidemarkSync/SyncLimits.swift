@@ -128,6 +128,14 @@ public enum SyncLimits {
     static let keysWalkedAtOnce = 64
     /// How often a fresh start begins again because the peer has forgotten more meanwhile.
     static let freshStartsMax = 3
+    /// So many changes are pulled in the order of their keys rather than in the order of change,
+    /// if they are many of all as well: fewer cost little either way.
+    static let sweptChangesMin: UInt64 = 32_768
+    /// They are if they are at least one in so many of all that the peer has counted: a sweep looks
+    /// at every record of the peer.
+    static let sweptShare: UInt64 = 4
+    /// Records that one answer to a sweep looks at, told or not: some tens of milliseconds.
+    static let sweptRecordsMax = 262_144
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

@@ -62,6 +62,8 @@ public struct SyncOptions: Sendable {
     /// Replicas without a common checkpoint look for where they differ if both have counted so many
     /// changes of the dataset; 0: always.
     package var comparesFrom = SyncLimits.comparedChangesMin
+    /// So many changes are pulled in the order of their keys; 0: always.
+    package var sweepsFrom = SyncLimits.sweptChangesMin
     /// Whether pages are compared record by record also where the store could do it at once: for
     /// the test that holds the two ways against each other.
     var comparesOneByOne = false

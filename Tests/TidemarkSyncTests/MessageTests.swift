@@ -151,6 +151,12 @@ struct MessageTests {
                 address: address, keys: [[1], Array("key".utf8)], bytesMax: 1 << 20,
                 disputed: [a])),
         .recordsAnswer(RecordsAnswer(answered: 2, page: page)),
+        .sweep(
+            SweepRequest(
+                address: address, asker: asker, since: 300, start: Array("key".utf8),
+                recordsMax: 100, bytesMax: 1 << 20)),
+        .sweepAnswer(SweepAnswer(page: page, next: [7, 7])),
+        .sweepAnswer(SweepAnswer(page: page, next: nil)),
         .failure(Failure(code: "tooLarge", message: "too large; make it smaller")),
         .segments(SegmentsRequest(address: address)),
         .segmentsAnswer(SegmentsAnswer(offer: nil)),

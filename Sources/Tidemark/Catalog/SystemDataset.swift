@@ -33,6 +33,8 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     case merged
     /// Datasets of which only a part is kept here, and what is known of each peer about that part.
     case scopes
+    /// How far a pull in the order of keys has come.
+    case sweeps
 
     /// Stored: in ``failed`` it follows the name of a dataset in the keys of those records of it
     /// that were left out of what a peer was handed. No name has a byte as low as this.
@@ -56,6 +58,7 @@ package enum SystemDataset: String, CaseIterable, Sendable {
             case .bootstrap: 8
             case .merged: 9
             case .scopes: 10
+            case .sweeps: 11
             }
         return Limits.systemDatasetNumbers.lowerBound + place
     }

@@ -77,7 +77,7 @@ package struct ChangeView {
 
 /// Which changes a peer is known to have: the same for all versions of one origin, but for their
 /// counters.
-private struct KnownChanges {
+struct KnownChanges {
     private struct Known {
         /// Of the writer's counters: those whose whole vectors the peer has.
         let through: UInt64

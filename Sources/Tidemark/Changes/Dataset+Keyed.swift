@@ -32,4 +32,47 @@ extension Dataset {
         }
         return (lookedAt, run)
     }
+
+    /// Hands out the newest version of each key that has changed after `since`, tombstones
+    /// included, but for deletions that count as forgotten, in the order of the keys, all as of one
+    /// moment. O(records that are looked at).
+    ///
+    /// - Parameters:
+    ///   - start: the first key that is looked at; nil for the first there is.
+    ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    ///   - countMax: records that are looked at, handed out or not.
+    ///   - body: returns false if it has no room for the record, which ends the run before it.
+    /// - Returns: the first key that was not looked at, nil if there is none, and what was known at
+    ///   the moment.
+    package func withRecords(
+        from start: [UInt8]?, since: SyncCount, excluding: VersionVector, countMax: Int,
+        _ body: (ChangeView) throws(StoreError) -> Bool
+    ) throws(StoreError) -> (next: [UInt8]?, run: ChangeRun) {
+        let (moment, id, knowledge) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return (
+                Moment(view: engine.currentView, sequenceMax: engine.sequence),
+                state.recordsID, state.knowledge
+            )
+        }
+        let run = ChangeRun(through: .zero, isLast: false, knowledge: knowledge)
+        guard id != 0 else { return (nil, run) }
+        var known = KnownChanges(excluding, wiped: knowledge.lifecycle.wiped)
+        var steps = try ScanSteps(
+            moment, dataset: id, range: KeyRange(from: start), order: .forward,
+            includingDeleted: true)
+        var lookedAt = 0
+        while let entry = try steps.nextEntry() {
+            guard lookedAt < countMax else { return (entry.key.array, run) }
+            lookedAt += 1
+            guard entry.syncCount > since.rawValue else { continue }
+            let change = ChangeView(entry, steps.tables)
+            let isForgotten =
+                !knowledge.forgotten.isEmpty && change.isDeleted
+                && knowledge.forgotten.covers(steps.tables.version(of: entry))
+            guard !change.isDropped, !isForgotten, !known.contains(change) else { continue }
+            guard try body(change) else { return (entry.key.array, run) }
+        }
+        return (nil, run)
+    }
 }

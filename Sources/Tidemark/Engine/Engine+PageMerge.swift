@@ -9,7 +9,9 @@ extension Engine {
         _ page: MergePage, by rule: MergeRule, then end: MergeEnd, into state: DatasetState
     ) throws(StoreError) -> MergeOutcome {
         try checkBounds(of: page, end)
-        var merge = PageComparison(page, rule: rule, latestBelieved: latestBelieved.rawValue)
+        var merge = PageComparison(
+            page, rule: rule, latestBelieved: latestBelieved.rawValue, ours: end.ours,
+            told: end.told)
         var position: LogPosition?
         do {
             monitor.lock()
@@ -143,35 +145,41 @@ extension Engine {
         let page = merge.page
         var origins = AdoptedOrigins(page)
         let latestBelieved = latestBelieved
-        for index in merge.decisions.indices {
-            let decision = merge.decisions[index]
-            guard decision.step != .ignore else { continue }
-            let item = page.items[index]
-            let key = MergePage.key(of: item, in: all)
-            switch decision.step {
-            case .ignore:
-                continue
-            case .takeIncoming:
-                let time = HybridTime(rawValue: item.time)
-                clock.see(time, notAfter: latestBelieved)
-                append(
-                    item.hasValue ? .put : .delete, key, MergePage.value(of: item, in: all),
-                    expiresAt: item.expiresAt,
-                    origin: origins.number(of: item, &block, memtable.tables),
-                    counter: item.counter, time: time, of: state, to: &block, memtable: memtable)
-            case .takeJoined:
-                origins.noteApplied(item)
-                adopt(
-                    merge.merges[Int(decision.merge)], item.hasValue ? .put : .delete, key,
-                    MergePage.value(of: item, in: all), expiresAt: item.expiresAt, into: state,
-                    &block, memtable)
-            case .keepJoined:
-                origins.noteApplied(item)
-                let kept = merge.merges[Int(decision.merge)]
-                try kept.value.withBytes { (value) throws(StoreError) in
+        var groups = [UInt32?](repeating: nil, count: merge.groupCount)
+        try merge.kept.withBytes { (kept) throws(StoreError) in
+            for index in merge.decisions.indices {
+                let decision = merge.decisions[index]
+                guard decision.step != .ignore else { continue }
+                let item = page.items[index]
+                let key = MergePage.key(of: item, in: all)
+                switch decision.step {
+                case .ignore:
+                    continue
+                case .takeIncoming:
+                    let time = HybridTime(rawValue: item.time)
+                    clock.see(time, notAfter: latestBelieved)
+                    append(
+                        item.hasValue ? .put : .delete, key, MergePage.value(of: item, in: all),
+                        expiresAt: item.expiresAt,
+                        origin: origins.number(of: item, &block, memtable.tables),
+                        counter: item.counter, time: time, of: state, to: &block,
+                        memtable: memtable)
+                case .takeJoined:
+                    origins.noteApplied(item)
                     adopt(
-                        kept, kept.kind, key, value, expiresAt: kept.expiresAt, into: state,
-                        &block, memtable)
+                        merge.merges[Int(decision.merge)], &groups,
+                        item.hasValue ? .put : .delete, key,
+                        MergePage.value(of: item, in: all), expiresAt: item.expiresAt,
+                        into: state, &block, memtable)
+                case .keepJoined:
+                    origins.noteApplied(item)
+                    let merge = merge.merges[Int(decision.merge)]
+                    // Within the bytes, as it was counted when they were added.
+                    let value = unsafe ByteView(
+                        base: kept.base + merge.value.lowerBound, count: merge.value.count)
+                    adopt(
+                        merge, &groups, merge.kind, key, value, expiresAt: merge.expiresAt,
+                        into: state, &block, memtable)
                 }
             }
         }
@@ -180,14 +188,22 @@ extension Engine {
 
     /// Stores a version that joins two. What it has seen is what the version has that was here,
     /// which was noted when that came, and what the incoming one has.
+    ///
+    /// - Parameter groups: the numbers of the origins that merges share, as far as they have one.
     private func adopt(
-        _ joined: PageComparison.Merge, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
-        expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter,
-        _ memtable: Memtable
+        _ joined: PageComparison.Merge, _ groups: inout [UInt32?], _ kind: EntryKind,
+        _ key: ByteView, _ value: ByteView, expiresAt: UInt64, into state: DatasetState,
+        _ block: inout LogBlockWriter, _ memtable: Memtable
     ) {
         see(joined.time)
-        let origin = block.number(
-            of: joined.dot.replica, joined.vector, joined.author, in: memtable.tables)
+        let origin: UInt32
+        if let group = joined.group, let known = groups[group] {
+            origin = known
+        } else {
+            origin = block.number(
+                of: joined.dot.replica, joined.vector, joined.author, in: memtable.tables)
+            if let group = joined.group { groups[group] = origin }
+        }
         append(
             kind, key, value, expiresAt: expiresAt, origin: origin, counter: joined.dot.counter,
             time: joined.time, of: state, to: &block, memtable: memtable)

@@ -129,6 +129,21 @@ package struct MergePage: Sendable {
         return Array(bytes[Int(item.keyOffset)..<Int(item.keyOffset + item.keyCount)])
     }
 
+    /// Whether its keys rise from one record to the next, and all are of a range.
+    package func isInOrder(within range: KeyRange) -> Bool {
+        unsafe bytes.withUnsafeBytes { buffer in
+            let all = unsafe ByteView(buffer)
+            var last: ByteView?
+            for item in items {
+                let key = Self.key(of: item, in: all)
+                if let last, last.compare(key) >= 0 { return false }
+                last = key
+            }
+            guard let first = items.first, let last else { return true }
+            return range.contains(Self.key(of: first, in: all)) && range.contains(last)
+        }
+    }
+
     func version(of item: Item) -> Version {
         let origin = origins[Int(item.origin)]
         let replica = replicas[Int(origin.replica)]
@@ -171,8 +186,13 @@ package struct MergeEnd: Sendable {
     package var peer: ReplicaID
     /// In the peer's order of change: everything up to here is here once the page is.
     package var through: SyncCount
-    /// What the peer had seen.
+    /// What the peer had seen, as far as the page claims any of it.
     package var vector: VersionVector
+    /// What the peer had seen when it read the page, whatever that claims, without what it holds
+    /// because of its date; empty if that is not known. Then no merges share a vector.
+    package var told = VersionVector()
+    /// The same of what had been seen here before the page is merged.
+    package var ours = VersionVector()
     /// Whether all that the vector speaks of is here once the page is.
     package var isLast: Bool
     /// In our order of change: the peer says that it has everything up to here.

@@ -34,11 +34,14 @@ struct PageComparison {
         let time: HybridTime
         let author: String
         /// As it is stored, without what the dot says itself.
-        let vector: VersionVector
+        var vector: VersionVector
+        /// Which merges of the page have one replica, vector and author: see ``shareVectors()``.
+        var group: Int?
         /// What is here, where that stays. Copied, because nothing may fail any more once a part
         /// of the page is in the log, and reading can.
         var kind = EntryKind.put
-        var value: [UInt8] = []
+        /// In ``kept``.
+        var value = 0..<0
         var expiresAt: UInt64 = 0
     }
 
@@ -48,12 +51,23 @@ struct PageComparison {
     let latestBelieved: UInt64
     private(set) var decisions: [Decision] = []
     private(set) var merges: [Merge] = []
+    /// The values of merges that keep what is here.
+    private(set) var kept: [UInt8] = []
     var outcome = MergeOutcome()
     /// The log's bytes that the steps may take.
     private(set) var bytesMax = 0
     private(set) var hasWrites = false
     private(set) var hasLiveWrites = false
+    /// How many groups of merges there are.
+    var groupCount: Int { shared.groups.count }
 
+    /// What had been seen here and what the peer had seen, without what either holds because of its
+    /// date: see ``SharedMerges``.
+    private let ours: VersionVector
+    private let told: VersionVector
+    /// Of ours, what counts as seen still.
+    private var shareable = VersionVector()
+    private var shared = SharedMerges()
     private var incoming: [IncomingOrigin] = []
     private var local: [LocalOrigin] = []
     private var localNumbers: [LocalKey: Int] = [:]
@@ -61,10 +75,18 @@ struct PageComparison {
     private var pairs: [UInt64: Pair] = [:]
     private var lastPair: (key: UInt64, pair: Pair)?
 
-    init(_ page: MergePage, rule: MergeRule, latestBelieved: UInt64) {
+    /// - Parameters:
+    ///   - ours: what had been seen here before the page is compared, without what is held.
+    ///   - told: what the peer had seen when it read the page, without what it holds.
+    init(
+        _ page: MergePage, rule: MergeRule, latestBelieved: UInt64, ours: VersionVector,
+        told: VersionVector
+    ) {
         self.page = page
         self.rule = rule
         self.latestBelieved = latestBelieved
+        self.ours = ours
+        self.told = told
     }
 
     /// Compares all records with the newest of their keys. To be called again whenever something
@@ -98,12 +120,16 @@ struct PageComparison {
             defer { found.release() }
             try compare(item, at: index, isSeen: isSeen, with: found, all)
         }
+        shareVectors()
     }
 
     private mutating func begin(seen: VersionVector, wiped: VersionVector) {
         decisions.removeAll(keepingCapacity: true)
         decisions.reserveCapacity(page.items.count)
         merges.removeAll()
+        kept.removeAll()
+        shared = SharedMerges()
+        shareable = ours.intersection(seen)
         outcome = MergeOutcome()
         bytesMax = 0
         hasWrites = false
@@ -119,6 +145,7 @@ struct PageComparison {
             return IncomingOrigin(
                 replica: replica, others: others,
                 seenThrough: seen.covers(others) ? seen[replica] : 0,
+                toldThrough: told.covers(others) ? told[replica] : 0,
                 wipedThrough: wiped.covers(others) ? wiped[replica] : 0,
                 wipedOwn: wiped[replica])
         }
@@ -161,7 +188,11 @@ struct PageComparison {
         note(step, merge: merges.count)
         merges.append(merge)
         count(item, value: item.hasValue ? Int(item.valueCount) : nil)
-        bytesMax += VersionVector.definitionBytesMax(merge.vector.count + 1)
+        if merge.group == nil { countDefinition(of: merge.vector) }
+    }
+
+    private mutating func countDefinition(of vector: VersionVector) {
+        bytesMax += VersionVector.definitionBytesMax(vector.count + 1)
     }
 
     /// Stores anew what is here.
@@ -172,11 +203,17 @@ struct PageComparison {
         var merge = joined
         merge.kind = entry.kind
         merge.expiresAt = entry.expiresAt
-        if entry.kind == .put { merge.value = try found.tables.value(of: entry) }
+        if entry.kind == .put {
+            let start = kept.count
+            try found.tables.withValue(of: entry) { (value) throws(StoreError) in
+                unsafe kept.append(contentsOf: value.buffer)
+            }
+            merge.value = start..<kept.count
+        }
         note(step, merge: merges.count)
         merges.append(merge)
         count(item, value: entry.kind == .put ? merge.value.count : nil)
-        bytesMax += VersionVector.definitionBytesMax(merge.vector.count + 1)
+        if merge.group == nil { countDefinition(of: merge.vector) }
     }
 
     // MARK: - One record
@@ -223,7 +260,8 @@ struct PageComparison {
             if isSeen { return note(.ignore) }
             let concurrent = Concurrent(
                 item: item, index: index, incoming: incoming[Int(item.origin)],
-                local: local[number], localCounter: stamp.counter, localTime: stamp.time)
+                local: local[number], localNumber: number, localCounter: stamp.counter,
+                localTime: stamp.time)
             return try settle(concurrent, found, all)
         }
         try compareVersions(item, at: index, with: found)
@@ -302,38 +340,6 @@ struct PageComparison {
         return try found.tables.withValue(of: found.entry) { $0.equals(theirs) }
     }
 
-    /// Two versions neither of which descends from the other.
-    private struct Concurrent {
-        let item: MergePage.Item
-        let index: Int
-        let incoming: IncomingOrigin
-        let local: LocalOrigin
-        let localCounter: UInt64
-        let localTime: UInt64
-
-        var theirs: Dot { Dot(replica: incoming.replica, counter: item.counter) }
-        var ours: Dot { Dot(replica: local.replica, counter: localCounter) }
-
-        /// The order by which last writer wins, as ``Version/isLater(than:)``.
-        var isIncomingLater: Bool {
-            item.time != localTime ? item.time > localTime : theirs > ours
-        }
-
-        /// All that both have seen.
-        func union() -> VersionVector {
-            VersionVector(
-                joining: incoming.others, local.vector,
-                Dot(replica: incoming.replica, counter: item.highest), ours)
-        }
-
-        /// What both have seen, as it is stored with one of the two dots.
-        func union(storedWith dot: Dot) -> VersionVector {
-            var union = union()
-            if union[dot.replica] == dot.counter { union.remove(dot.replica) }
-            return union
-        }
-    }
-
     private mutating func settle(
         _ both: Concurrent, _ found: FoundEntry, _ all: ByteView
     ) throws(StoreError) {
@@ -369,21 +375,69 @@ struct PageComparison {
 
     private mutating func takeJoined(_ both: Concurrent) {
         let author = page.authors[Int(page.origins[Int(both.item.origin)].author)]
-        store(
-            both.item, .takeJoined,
-            Merge(
-                dot: both.theirs, time: HybridTime(rawValue: both.item.time), author: author,
-                vector: both.union(storedWith: both.theirs)))
+        var merge = Merge(
+            dot: both.theirs, time: HybridTime(rawValue: both.item.time), author: author,
+            vector: VersionVector())
+        share(&merge, both, isIncoming: true)
+        store(both.item, .takeJoined, merge)
     }
 
     private mutating func keepJoined(
         _ both: Concurrent, _ found: FoundEntry
     ) throws(StoreError) {
-        try keep(
-            both.item, .keepJoined,
-            Merge(
-                dot: both.ours, time: HybridTime(rawValue: both.localTime),
-                author: both.local.author, vector: both.union(storedWith: both.ours)), found)
+        var merge = Merge(
+            dot: both.ours, time: HybridTime(rawValue: both.localTime),
+            author: both.local.author, vector: VersionVector())
+        share(&merge, both, isIncoming: false)
+        try keep(both.item, .keepJoined, merge, found)
+    }
+
+    // MARK: - Vectors of merges
+
+    /// Gives a merge its vector, or puts it down for one that it shares.
+    private mutating func share(_ merge: inout Merge, _ both: Concurrent, isIncoming: Bool) {
+        guard both.maySeeMore(isIncoming: isIncoming) else {
+            merge.vector = both.union(storedWith: merge.dot)
+            return
+        }
+        let origin = Int(both.item.origin)
+        shared.add(
+            SharedMerges.Member(
+                merge: merges.count, item: both.index, local: both.localNumber,
+                localCounter: both.localCounter),
+            origin: origin, highest: both.item.highest)
+        merge.group = shared.number(
+            ofOrigin: isIncoming ? origin : both.localNumber, isIncoming: isIncoming
+        ) {
+            SharedMerges.Group(replica: merge.dot.replica, author: merge.author)
+        }
+    }
+
+    /// Completes the merges that were put down.
+    private mutating func shareVectors() {
+        guard !shared.members.isEmpty else { return }
+        guard shared.isWorthIt else {
+            for member in shared.members {
+                let item = page.items[member.item]
+                let both = Concurrent(
+                    item: item, index: member.item, incoming: incoming[Int(item.origin)],
+                    local: local[member.local], localNumber: member.local,
+                    localCounter: member.localCounter, localTime: 0)
+                merges[member.merge].group = nil
+                merges[member.merge].vector = both.union(storedWith: merges[member.merge].dot)
+                countDefinition(of: merges[member.merge].vector)
+            }
+            return
+        }
+        let joined = shared.joined(
+            incoming: { (incoming[$0].replica, incoming[$0].others) },
+            local: { (local[$0].replica, local[$0].vector) })
+        let vectors = shared.groups.map { joined.removing($0.replica) }
+        for vector in vectors { countDefinition(of: vector) }
+        for member in shared.members {
+            guard let group = merges[member.merge].group else { continue }
+            merges[member.merge].vector = vectors[group]
+        }
     }
 }
 
@@ -398,48 +452,7 @@ extension PageComparison.Merge {
 // MARK: - Origins
 
 extension PageComparison {
-    /// An origin of the page beside what the dataset has seen.
-    fileprivate struct IncomingOrigin {
-        let replica: ReplicaID
-        let others: VersionVector
-        /// Of the replica's writes: those whose whole vectors the dataset's vector covers.
-        let seenThrough: UInt64
-        /// The same for what was wiped.
-        let wipedThrough: UInt64
-        /// Of the replica's writes: those that were wiped.
-        let wipedOwn: UInt64
-        /// Whether its definition is among the bytes.
-        var isCounted = false
-    }
-
-    fileprivate struct LocalOrigin {
-        let replica: ReplicaID
-        /// As it is stored: mostly without an entry of the replica itself.
-        let vector: VersionVector
-        /// That entry, if it is there.
-        let own: UInt64
-        let author: String
-    }
-
-    fileprivate struct LocalKey: Hashable {
-        let tables: ObjectIdentifier
-        let origin: UInt32
-    }
-
-    /// What is the same for all versions of two origins.
-    fileprivate struct Pair {
-        let isSameReplica: Bool
-        /// Up to where the incoming ones have seen the writes of the local one's replica.
-        let incomingSeesLocal: UInt64
-        let localSeesIncoming: UInt64
-        /// Whether what the incoming ones have seen covers what the local ones have, but for the
-        /// writes of the incoming one's replica.
-        let othersCoverLocal: Bool
-        /// The other way round, but for the writes of the local one's replica.
-        let localCoversOthers: Bool
-    }
-
-    fileprivate mutating func localNumber(of stamp: Stamp, _ tables: VersionTables) -> Int {
+    private mutating func localNumber(of stamp: Stamp, _ tables: VersionTables) -> Int {
         let key = LocalKey(tables: ObjectIdentifier(tables), origin: stamp.origin)
         if let lastLocal, lastLocal.key == key { return lastLocal.number }
         let number: Int
@@ -450,14 +463,15 @@ extension PageComparison {
             number = local.count
             local.append(
                 LocalOrigin(
-                    replica: replica, vector: vector, own: vector[replica], author: author))
+                    replica: replica, vector: vector, own: vector[replica],
+                    seenThrough: shareable.covers(vector) ? shareable[replica] : 0, author: author))
             localNumbers[key] = number
         }
         lastLocal = (key, number)
         return number
     }
 
-    fileprivate mutating func pair(_ incomingNumber: Int, _ localNumber: Int) -> Pair {
+    private mutating func pair(_ incomingNumber: Int, _ localNumber: Int) -> Pair {
         let key = UInt64(incomingNumber) << 32 | UInt64(localNumber)
         if let lastPair, lastPair.key == key { return lastPair.pair }
         let pair: Pair

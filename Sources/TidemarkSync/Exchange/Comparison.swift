@@ -6,7 +6,8 @@ import Tidemark
 // For each key the outcome is a join: the versions' vectors are united, and of two versions
 // neither of which descends from the other the one later by (time, dot) stays, with its own dot.
 // A join is commutative, associative and idempotent, so replicas that have seen the same versions
-// hold the same bytes, whatever the order, repetition or detours.
+// hold the same bytes, whatever the order, repetition or detours. (Versions that a whole page joins
+// may claim to have seen more, which is as true: see `SharedMerges` in the store.)
 //
 // What makes it safe to ignore what was seen: for each key, the vector of the record that is here
 // contains every write to that key that the dataset's vector contains. So a version of which the

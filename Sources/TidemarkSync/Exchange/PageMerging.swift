@@ -42,8 +42,12 @@ extension SyncSession {
                 var end = MergeEnd(
                     peer: peer, through: page.through, vector: page.knowledge.vector,
                     isLast: joinsVector)
-                end.notes = try BatonBook(dataset).notes(
-                    taking: page.knowledge.batons, settling: [])
+                if let told = page.told {
+                    (end.told, end.ours) = (told, try dataset.vectorWithoutHeld())
+                }
+                end.notes =
+                    try BatonBook(dataset).notes(
+                        taking: page.knowledge.batons, settling: []) + sweepNotes
                 if !arrived.items.isEmpty { end.traces = try arrivalNotes() }
                 end.meeting = meeting(page)
                 return try dataset.merge(arrived, by: mergeRule, then: end)

@@ -187,6 +187,21 @@ struct PeerConnection: Sendable {
         return fetched
     }
 
+    func sweep(
+        _ request: SweepRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> SweepAnswer {
+        let answer = try await ask(.sweep(request), &traffic)
+        guard case .sweepAnswer(let swept) = answer else { throw Self.misplaced(answer) }
+        let start = request.start.isEmpty ? nil : request.start
+        let goesOn = swept.next.map { request.start.lexicographicallyPrecedes($0) } ?? true
+        guard goesOn, let page = swept.page.arrived,
+            page.isInOrder(within: KeyRange(from: start, upTo: swept.next))
+        else {
+            throw .badMessage("the peer's records are not those of the keys it was asked for")
+        }
+        return swept
+    }
+
     func segments(
         _ request: SegmentsRequest, _ traffic: inout Traffic
     ) async throws(SyncError) -> SegmentsAnswer {

@@ -59,7 +59,7 @@ extension SyncResponder {
     }
 
     /// Remembers that there is the asker, before it has anything.
-    private func meet(_ asker: ReplicaID, _ dataset: Dataset) throws(StoreError) {
+    func meet(_ asker: ReplicaID, _ dataset: Dataset) throws(StoreError) {
         guard asker != .nobody, !store.options.isReadOnly else { return }
         try dataset.remember(try dataset.checkpoint(for: asker), of: asker)
     }

@@ -106,9 +106,10 @@ public final class SyncResponder: Sendable {
         case .records(let request): return .recordsAnswer(try answer(to: request))
         case .inquiry(let request): return .inquiryAnswer(try answer(to: request))
         case .burial(let request): return .burialAnswer(try answer(to: request))
+        case .sweep(let request): return .sweepAnswer(try answer(to: request))
         case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
             .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer,
-            .recordsAnswer, .inquiryAnswer, .burialAnswer, .failure:
+            .recordsAnswer, .inquiryAnswer, .burialAnswer, .sweepAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }

@@ -312,7 +312,7 @@ extension SyncSession {
         checkpoint.vector.formUnion(
             page.isLast ? theirs : doubted.reduce(theirs) { $0.removing($1) })
         var batch = batch
-        batch.notes += notes
+        batch.notes += notes + sweepNotes
         // An exchange that brings nothing leaves no trace: two idle replicas stay idle.
         let isNews =
             !batch.writes.isEmpty || checkpoint != stored || !batch.notes.isEmpty

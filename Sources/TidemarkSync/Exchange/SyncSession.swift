@@ -73,6 +73,8 @@ final class SyncSession {
     /// Everything here up to this count came from the peer as it lies there, or is known to be
     /// there.
     var adoptedThrough = SyncCount.zero
+    /// To be stored with the page that is applied: how far a sweep has come then.
+    var sweepNotes: [SystemNote] = []
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
     /// Whether the peer is a file: it answers pulls and nothing else, and hears nothing.
@@ -177,6 +179,7 @@ final class SyncSession {
                 // What was buried here may be more than the peer has seen.
                 try judge(remote)
                 try await reconcile(remote)
+                try await sweep(remote)
                 guard try await pull() else {
                     try await acknowledge()
                     return true

@@ -30,6 +30,7 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case records = 0x0F
     case inquiry = 0x10
     case burial = 0x11
+    case sweep = 0x12
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
@@ -43,6 +44,7 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case recordsAnswer = 0x8F
     case inquiryAnswer = 0x90
     case burialAnswer = 0x91
+    case sweepAnswer = 0x92
     case failure = 0xFF
 }
 

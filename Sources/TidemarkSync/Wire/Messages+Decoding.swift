@@ -22,6 +22,7 @@ extension SyncMessage {
         case .records: self = .records(try RecordsRequest(from: &reader))
         case .inquiry: self = .inquiry(try InquiryRequest(from: &reader))
         case .burial: self = .burial(try BurialRequest(from: &reader))
+        case .sweep: self = .sweep(try SweepRequest(from: &reader))
         case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
         case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
         case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
@@ -38,6 +39,7 @@ extension SyncMessage {
         case .burialAnswer:
             let buried = try reader.takeNumber(max: SyncLimits.pageRecordsMax)
             self = .burialAnswer(BurialAnswer(buried: buried))
+        case .sweepAnswer: self = .sweepAnswer(try SweepAnswer(from: &reader))
         case .failure: self = .failure(try Failure(from: &reader))
         }
         try reader.finish()

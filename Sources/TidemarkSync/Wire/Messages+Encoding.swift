@@ -19,6 +19,7 @@ extension SyncMessage {
         case .records(let request): request.write(to: &writer)
         case .inquiry(let request): request.write(to: &writer)
         case .burial(let request): request.write(to: &writer)
+        case .sweep(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
@@ -32,6 +33,7 @@ extension SyncMessage {
         case .recordsAnswer(let answer): answer.write(to: &writer)
         case .inquiryAnswer(let answer): answer.write(to: &writer)
         case .burialAnswer(let answer): writer.plain { $0.putCount(answer.buried) }
+        case .sweepAnswer(let answer): answer.write(to: &writer)
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound

@@ -184,6 +184,7 @@ enum SyncMessage: Hashable, Sendable {
     case records(RecordsRequest)
     case inquiry(InquiryRequest)
     case burial(BurialRequest)
+    case sweep(SweepRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
@@ -197,6 +198,7 @@ enum SyncMessage: Hashable, Sendable {
     case recordsAnswer(RecordsAnswer)
     case inquiryAnswer(InquiryAnswer)
     case burialAnswer(BurialAnswer)
+    case sweepAnswer(SweepAnswer)
     case failure(Failure)
 
     var kind: MessageKind {
@@ -215,6 +217,7 @@ enum SyncMessage: Hashable, Sendable {
         case .records: .records
         case .inquiry: .inquiry
         case .burial: .burial
+        case .sweep: .sweep
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
@@ -228,6 +231,7 @@ enum SyncMessage: Hashable, Sendable {
         case .recordsAnswer: .recordsAnswer
         case .inquiryAnswer: .inquiryAnswer
         case .burialAnswer: .burialAnswer
+        case .sweepAnswer: .sweepAnswer
         case .failure: .failure
         }
     }

@@ -64,14 +64,14 @@ struct FetchAnswer: Hashable, Sendable {
 }
 
 extension AskerClaims {
-    fileprivate func write(to writer: inout VersionWriter) {
+    func write(to writer: inout VersionWriter) {
         writer.putVector(vector)
         writer.putBatons(batons)
         writer.putReplicas(disputed)
         writer.putVector(forgotten)
     }
 
-    fileprivate init(from reader: inout VersionReader) throws(SyncError) {
+    init(from reader: inout VersionReader) throws(SyncError) {
         vector = try reader.takeVector()
         batons = try reader.takeBatons()
         disputed = try reader.takeReplicas()

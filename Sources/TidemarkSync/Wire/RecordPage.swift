@@ -22,6 +22,9 @@ struct RecordPage: Sendable {
     /// All that was seen then, if the vector of the knowledge leaves out some of it because that is
     /// held. It does not travel with the page.
     var seen: VersionVector?
+    /// What the sender had seen at the moment of reading, without what it holds, where the page is to
+    /// claim nothing of it: see `SharedMerges` in the store. It does not travel with the page.
+    var told: VersionVector?
 
     init(records: [Record], through: SyncCount, isLast: Bool, knowledge: PeerKnowledge) {
         content = .records(records)
@@ -261,6 +264,36 @@ extension Dataset {
         var page = RecordPage(written, run)
         page.through = through
         return (page, lookedAt)
+    }
+
+    /// The newest version of each key changed after `since`, in the order of the keys, written for
+    /// a message.
+    ///
+    /// - Parameters:
+    ///   - start: the first key; nil for the first there is.
+    ///   - recordsMax: records in the page at most, at least 1.
+    ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
+    ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    /// - Returns: with the page, which is never the last one, the first key that it says nothing
+    ///   of; nil if there is none.
+    func writtenPage(
+        from start: [UInt8]?, since: SyncCount, recordsMax: Int, bytesMax: Int,
+        excluding: VersionVector
+    ) throws(StoreError) -> (page: RecordPage, next: [UInt8]?) {
+        var written = WrittenRecords(after: [])
+        var bytes = 0
+        let (next, run) = try withRecords(
+            from: start, since: since, excluding: excluding,
+            countMax: SyncLimits.sweptRecordsMax
+        ) { (record) throws(StoreError) in
+            guard written.count < max(1, recordsMax) else { return false }
+            let size = record.keyCount + record.valueCount
+            guard written.count == 0 || bytes + size <= bytesMax else { return false }
+            try written.add(record)
+            bytes += size
+            return true
+        }
+        return (RecordPage(written, run), next)
     }
 }
 

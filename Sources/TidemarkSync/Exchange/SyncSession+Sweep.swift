@@ -1,0 +1,293 @@
+import Tidemark
+
+// Much that a peer has and this store lacks is pulled in the order of keys: a sweep.
+//
+//   sweep from the first key ─▶ page ─▶ compared and stored with how far that is
+//       ▲        │                                │
+//       │        └─ the next page is asked for ───┤
+//       └──────── what is left ◀──────────────────┘
+//                                     at the end: all of it is claimed ─▶ ordinary pull
+//
+// In the order of change, which is no order of keys, each record is looked for anywhere: in the
+// blocks of the peer, and in those here. In the order of keys both sides read block by block.
+//
+// What was swept is of no one moment of the peer's. It is claimed at the end, as of the moment of
+// the first page: what changed later has a later sync count and comes with the ordinary pull,
+// whether a page has brought it already or not. Until then no position and no vector moves. How far
+// the sweep has come is stored with each page, so that one that is cut off goes on from there, if
+// the peer still has all that it had, and nothing was wiped here.
+//
+// No request says that what came before it was stored, so the next page is asked for before the one
+// at hand is compared.
+//
+// Who is late, or is asking one that is, does not sweep. What the peer forgets while it is swept is
+// held against what was seen here with each page that has records, and at the end.
+
+extension SyncSession {
+    /// Pulls what the peer has changed since the position, if that is much. Otherwise, and if it
+    /// does not come to its end, the position stays.
+    func sweep(_ remote: PeerKnowledge) async throws(SyncError) {
+        guard isWorthSweeping(remote) else { return }
+        let book = SweepBook(dataset, peer)
+        var mark = try begin(remote, book)
+        guard var swept = try await firstAnswer(mark) else { return }
+        isFrozen = false
+        forgetPending()
+        while true {
+            try agree(on: swept.page.knowledge, remote, &mark)
+            let request = try swept.next.map { key throws(SyncError) in
+                try sweepRequest(from: key)
+            }
+            let connection = connection
+            async let ahead = Self.ask(request, connection)
+            try await apply(swept, &mark, book)
+            guard let arrived = await ahead else { break }
+            result.bytesSent += arrived.traffic.sent
+            result.bytesReceived += arrived.traffic.received
+            guard !isFrozen else { break }
+            swept = try arrived.answer.get()
+        }
+        try await checkPending()
+        // What could not even wait here is yet to be pulled.
+        guard !isFrozen, let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
+        pullPosition = agreed.syncCount
+        self.remote = agreed
+    }
+
+    /// What the peer told at first must hold to the end; and nothing may be claimed of what it has
+    /// seen as soon as it tells nothing of that, since it has left something out.
+    private func agree(
+        on now: PeerKnowledge, _ remote: PeerKnowledge, _ mark: inout SweepMark
+    ) throws(SyncError) {
+        let before = mark.agreed ?? remote
+        let isGreeting = mark.agreed == nil
+        var agreed = mark.agreed ?? now
+        if now.vector.isEmpty {
+            var whole = now
+            whole.vector = before.vector
+            try check(whole, still: before, isGreeting: isGreeting)
+            agreed.vector = VersionVector()
+        } else {
+            try check(now, still: before, isGreeting: isGreeting)
+        }
+        agreed.forgotten.formUnion(now.forgotten)
+        mark.agreed = agreed
+    }
+
+    private func isWorthSweeping(_ remote: PeerKnowledge) -> Bool {
+        // A bound to the records of an exchange could not be kept. And a fresh start must look at
+        // more than what has changed.
+        guard !judgesPeer, freshStart == nil, part == nil, !isOneWay, !options.isDryRun,
+            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty,
+            remote.syncCount > pullPosition
+        else { return false }
+        let changed = remote.syncCount.rawValue - pullPosition.rawValue
+        if options.sweepsFrom == 0 { return true }
+        return changed >= options.sweepsFrom
+            && changed >= remote.syncCount.rawValue / SyncLimits.sweptShare
+    }
+
+    /// Where one that was cut off goes on, or the beginning.
+    private func begin(
+        _ remote: PeerKnowledge, _ book: SweepBook
+    ) throws(SyncError) -> SweepMark {
+        try engine(dataset.name) { () throws(StoreError) in
+            let lifecycle = PeerLifecycle(try dataset.knowledge().lifecycle)
+            if let mark = try book.mark(), mark.since == pullPosition, mark.lifecycle == lifecycle,
+                let agreed = mark.agreed, agreed.lifecycle == remote.lifecycle,
+                remote.syncCount >= agreed.syncCount, remote.vector.covers(agreed.vector)
+            {
+                return mark
+            }
+            return SweepMark(since: pullPosition, start: [], agreed: nil, lifecycle: lifecycle)
+        }
+    }
+
+    private func sweepRequest(from start: [UInt8]) throws(SyncError) -> SweepRequest {
+        let since = pullPosition
+        let asker = try claims()
+        return try engine(dataset.name) { () throws(StoreError) in
+            SweepRequest(
+                address: address, asker: asker, since: since, start: start,
+                recordsMax: try dataset.recordsPerPage(atMost: options.pageRecordsMax),
+                bytesMax: options.pageBytesMax)
+        }
+    }
+
+    /// - Returns: nil if the peer does not understand the question, as one of an earlier version
+    ///   does not.
+    private func firstAnswer(_ mark: SweepMark) async throws(SyncError) -> SweepAnswer? {
+        let request = try sweepRequest(from: mark.start)
+        do throws(SyncError) {
+            return try await counted { connection, traffic throws(SyncError) in
+                try await connection.sweep(request, &traffic)
+            }
+        } catch {
+            guard error.code == .badMessage else { throw error }
+            return nil
+        }
+    }
+
+    private typealias Arrived = (
+        answer: Result<SweepAnswer, SyncError>, traffic: PeerConnection.Traffic
+    )
+
+    @concurrent
+    private static func ask(
+        _ request: SweepRequest?, _ connection: PeerConnection
+    ) async -> Arrived? {
+        guard let request else { return nil }
+        var traffic = PeerConnection.Traffic()
+        do throws(SyncError) {
+            let answer = try await connection.sweep(request, &traffic)
+            return (.success(answer), traffic)
+        } catch {
+            return (.failure(error), traffic)
+        }
+    }
+
+    /// Applies a page with the mark of how far it goes.
+    private func apply(
+        _ swept: SweepAnswer, _ mark: inout SweepMark, _ book: SweepBook
+    ) async throws(SyncError) {
+        var page = swept.page
+        page.through = try pulledThrough()
+        page.isLast = false
+        // Of all that the peer has seen this is no more than a part.
+        page.told = page.knowledge.vector
+        page.knowledge.vector = VersionVector()
+        if let next = swept.next {
+            mark.start = next
+            sweepNotes = try engine(dataset.name) { () throws(StoreError) in
+                [try book.note(mark)]
+            }
+        }
+        defer { sweepNotes = [] }
+        try await apply(page)
+        report(.pulling, records: page.recordCount)
+    }
+
+    /// Notes that all that the peer had when the sweep began is here now, or waits here.
+    ///
+    /// - Returns: false if our dataset was deleted, made anew or wiped meanwhile.
+    private func claim(
+        _ agreed: PeerKnowledge, _ mark: SweepMark, _ book: SweepBook
+    ) throws(SyncError) -> Bool {
+        try engine(dataset.name) { () throws(StoreError) in
+            let lifecycle = PeerLifecycle(try dataset.knowledge().lifecycle)
+            guard lifecycle == mark.lifecycle else { return false }
+            var checkpoint = try dataset.checkpoint(for: peer)
+            checkpoint.pulledThrough = agreed.syncCount
+            checkpoint.vector.formUnion(agreed.vector)
+            var batch = ReplicationBatch()
+            batch.checkpoint = (peer, checkpoint)
+            batch.meeting = Meeting(
+                vector: seenByPeer.union(agreed.vector), forgotten: agreed.forgotten)
+            // What waits, or was left out, is claimed when it is settled, at the end of a pull.
+            let holdsBack = try dataset.holdsBackVectors()
+            if !has(.skipVectorJoin), !holdsBack { batch.seen = agreed.vector }
+            batch.notes = try BatonBook(dataset).notes(taking: agreed.batons, settling: [])
+            batch.notes += try book.end()
+            _ = try replicate(batch)
+            return true
+        }
+    }
+}
+
+/// How far a sweep has come.
+struct SweepMark: Hashable, Sendable {
+    /// In the peer's order of change: earlier changes are not swept.
+    var since: SyncCount
+    /// The first key that is still to come.
+    var start: [UInt8]
+    /// What the peer told of itself when the sweep began; nil before that.
+    var agreed: PeerKnowledge?
+    /// Of our dataset when the sweep began.
+    var lifecycle: PeerLifecycle
+}
+
+/// What is stored of sweeps that were cut off, in the store's own dataset ``SystemDataset/sweeps``
+/// under the dataset's name, a zero and the peer's id.
+struct SweepBook {
+    /// The first byte. What another form says is for a later version: a sweep begins afresh.
+    private static let form: UInt8 = 1
+
+    private let dataset: Dataset
+    private let key: [UInt8]
+
+    init(_ dataset: Dataset, _ peer: ReplicaID) {
+        self.dataset = dataset
+        var writer = ByteWriter()
+        writer.append(Array(dataset.name.utf8) + [0])
+        writer.putFixed(peer.high)
+        writer.putFixed(peer.low)
+        key = writer.bytes
+    }
+
+    /// nil if there is none that can be read. O(log n).
+    func mark() throws(StoreError) -> SweepMark? {
+        guard let bytes = try dataset.store.existingSystemDataset(.sweeps)?.get(key) else {
+            return nil
+        }
+        do throws(SyncError) {
+            return try Self.mark(bytes)
+        } catch {
+            return nil
+        }
+    }
+
+    /// To be stored with the page behind which it goes on.
+    func note(_ mark: SweepMark) throws(StoreError) -> SystemNote {
+        SystemNote(
+            in: try dataset.store.systemDataset(.sweeps), key: key, value: Self.bytes(mark))
+    }
+
+    /// To be stored with what is claimed at the end.
+    func end() throws(StoreError) -> [SystemNote] {
+        guard let book = try dataset.store.existingSystemDataset(.sweeps),
+            try book.get(key) != nil
+        else { return [] }
+        return [SystemNote(in: book, key: key, value: nil)]
+    }
+
+    /// Form, varint since, counted key, flag and knowledge: of the peer; flag: deleted, vector:
+    /// wiped, 8 bytes time and replica of our lifecycle.
+    private static func bytes(_ mark: SweepMark) -> [UInt8] {
+        var writer = VersionWriter()
+        writer.plain {
+            $0.put(form)
+            $0.putVarint(mark.since.rawValue)
+            $0.putBytes(mark.start)
+            $0.putFlag(mark.agreed != nil)
+        }
+        if let agreed = mark.agreed { writer.putKnowledge(agreed) }
+        writer.plain { $0.putFlag(mark.lifecycle.isDeleted) }
+        writer.putVector(mark.lifecycle.wiped)
+        writer.plain { $0.putFixed(mark.lifecycle.time.rawValue) }
+        writer.putReplica(mark.lifecycle.replica)
+        return writer.bytes
+    }
+
+    private static func mark(_ bytes: [UInt8]) throws(SyncError) -> SweepMark {
+        var reader = VersionReader(bytes)
+        let (since, start) = try reader.plain { reader throws(SyncError) in
+            guard try reader.takeByte() == form else {
+                throw .badMessage("the mark of a sweep is of a later form")
+            }
+            return (
+                SyncCount(rawValue: try reader.takeVarint()),
+                try reader.takeBytes("key", max: Limits.keyBytesMax)
+            )
+        }
+        let agreed = try reader.takeFlag() ? try reader.takeKnowledge() : nil
+        let isDeleted = try reader.takeFlag()
+        let wiped = try reader.takeVector()
+        let time = try reader.plain { reader throws(SyncError) in
+            HybridTime(rawValue: try reader.takeFixed(UInt64.self))
+        }
+        let lifecycle = PeerLifecycle(
+            isDeleted: isDeleted, wiped: wiped, time: time, replica: try reader.takeReplica())
+        try reader.finish()
+        return SweepMark(since: since, start: start, agreed: agreed, lifecycle: lifecycle)
+    }
+}
