@@ -37,18 +37,18 @@ extension Dataset {
         LiveChanges(dataset: self, since: syncCount, range: range)
     }
 
-    /// A hash of all records, whatever the order in which they came: equal on two replicas if,
-    /// and but for chance only if, both hold the same keys at the same versions.
+    /// A hash of all live records, whatever the order in which they came: equal on two replicas
+    /// if, and but for chance only if, both hold the same keys at the same versions.
     ///
     /// O(n) when it is first asked for after the store was opened. From then on the store keeps
     /// sums over stretches of neighbouring keys in memory and walks only over those in which
-    /// anything has changed: O(1) if nothing has, and all of it once more after a compaction of a
-    /// dataset that holds tombstones, since these may be gone.
+    /// anything has changed: O(1) if nothing has, and all of it once more after a compaction that
+    /// dropped the tombstone of something deleted since.
     ///
     /// The sum, modulo 2^128, of XXH3-128 over each record's dot, time, time of expiry, key and
-    /// value. A record that has expired has no value, whether or not that was noted in it yet, so
-    /// replicas agree once the clocks of all have passed the time. Marks of dropped records do not
-    /// count: see ``Record/isDropped``.
+    /// value. What was deleted does not count, since each replica forgets that in its own time.
+    /// Neither does what has expired, so replicas agree once the clocks of all have passed the
+    /// time; nor what was dropped: see ``Record/isDropped``.
     ///
     /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
     public func digest() throws(StoreError) -> ConvergenceDigest {

@@ -49,6 +49,9 @@ public enum Limits {
     public static let historyVersions = 0...1_000_000
     /// For how long superseded versions may be kept: 100 years, which fits any arithmetic here.
     public static let historyAge = Duration.zero...Duration.seconds(3_155_760_000)
+    /// For how long deletions are kept for peers that have not heard of them: not so short that
+    /// every exchange with one that was closed in between would be a fresh start.
+    public static let tombstoneAge = Duration.seconds(60)...Duration.seconds(3_155_760_000)
     /// How far ahead of this store's clock a peer's write may be dated: 100 years, likewise.
     public static let clockAheadMax = Duration.zero...Duration.seconds(3_155_760_000)
     /// Events that wait for an observer of a store: a burst of them fits, and takes less than a

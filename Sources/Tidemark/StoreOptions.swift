@@ -47,6 +47,15 @@ public struct StoreOptions: Hashable, Sendable {
     /// For how long superseded versions survive compaction besides, counted from when the next
     /// one was written: 0 (the default) to 100 years, by milliseconds.
     public var historyAge: Duration
+    /// For how long a deletion is kept for peers that have not heard of it: 1 minute to 100 years,
+    /// by milliseconds; 30 days if not said otherwise. Counted from when it was stamped. A peer
+    /// that was away for longer, and lacks a deletion that was forgotten meanwhile, starts afresh
+    /// when it comes again: that costs more than an exchange, and loses nothing.
+    ///
+    /// Once all peers have it a deletion goes earlier, and never as long as no peer has it. 30 days
+    /// are what the services keep whose clients come over to this one, and longer than most devices
+    /// are out of use.
+    public var tombstoneAge: Duration
     /// Whether segments are merged in the background as they accumulate, and expired records
     /// deleted.
     public var compactsAutomatically: Bool
@@ -82,9 +91,9 @@ public struct StoreOptions: Hashable, Sendable {
         durability: Durability = .disk, createsIfMissing: Bool = true, isReadOnly: Bool = false,
         author: String = "", segmentBytes: Int = 32 << 20, memoryLimit: Int? = nil,
         blockCacheBytes: Int? = nil, historyVersions: Int = 0, historyAge: Duration = .zero,
-        compactsAutomatically: Bool = true, compactionBytesPerSecond: Int = 0,
-        compression: Compression = .lz4, largeValueBytes: Int = 4_096,
-        clockAheadMax: Duration = .seconds(300)
+        tombstoneAge: Duration = .seconds(30 * 86_400), compactsAutomatically: Bool = true,
+        compactionBytesPerSecond: Int = 0, compression: Compression = .lz4,
+        largeValueBytes: Int = 4_096, clockAheadMax: Duration = .seconds(300)
     ) {
         self.durability = durability
         self.createsIfMissing = createsIfMissing
@@ -95,6 +104,7 @@ public struct StoreOptions: Hashable, Sendable {
         self.blockCacheBytes = blockCacheBytes
         self.historyVersions = historyVersions
         self.historyAge = historyAge
+        self.tombstoneAge = tombstoneAge
         self.compactsAutomatically = compactsAutomatically
         self.compactionBytesPerSecond = compactionBytesPerSecond
         self.compression = compression

@@ -126,6 +126,8 @@ public enum SyncLimits {
     static let journalTrimMax = 4_096
     /// Keys whose versions are read at once for a look at the past: few enough to be in memory.
     static let keysWalkedAtOnce = 64
+    /// How often a fresh start begins again because the peer has forgotten more meanwhile.
+    static let freshStartsMax = 3
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

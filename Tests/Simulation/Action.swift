@@ -55,6 +55,8 @@ package enum Action: Hashable, Sendable {
     case deleteDataset(at: Int, dataset: Int)
     /// Neither of the two remembers how far their exchange has come.
     case forget(Int, Int)
+    /// One replica waits for another one no longer.
+    case retire(at: Int, peer: Int)
 }
 
 /// An action and how many milliseconds after the one before it happens.
@@ -95,6 +97,7 @@ extension Action: CustomStringConvertible {
         case .slowDown(let at, let milliseconds): "\(at): slower by \(milliseconds) ms"
         case .deleteDataset(let at, let dataset): "\(at): delete dataset d\(dataset)"
         case .forget(let one, let other): "\(one) - \(other): checkpoints forgotten"
+        case .retire(let at, let peer): "\(at): retire \(peer)"
         }
     }
 }

@@ -35,6 +35,27 @@ package struct Nemesis {
         return (settings, steps)
     }
 
+    /// The same run with late comers: deletions are forgotten after a minute, which passes at once
+    /// where a clock jumps, and peers are given up and come again. What is drawn for that changes
+    /// nothing of the rest.
+    package static func drawLateComers(
+        _ seed: Seed, plantedBugs: PlantedBugs = []
+    ) -> (settings: SimulationSettings, steps: [Step]) {
+        var (settings, steps) = draw(seed, plantedBugs: plantedBugs)
+        settings.tombstoneAge = .seconds(60)
+        var random = SeededGenerator(Seed(~seed.rawValue))
+        for _ in 0..<2 + steps.count / 12 {
+            let at = random.below(settings.replicaCount)
+            let peer = random.below(settings.replicaCount)
+            let pair = [
+                Step(after: 0, action: .retire(at: at, peer: peer)),
+                Step(after: 0, action: .compact(at: at)),
+            ]
+            steps.insert(contentsOf: pair, at: random.below(steps.count + 1))
+        }
+        return (settings, steps)
+    }
+
     private mutating func replica() -> Int { random.below(settings.replicaCount) }
 
     private mutating func next() -> Step {

@@ -47,8 +47,8 @@ final class SimulatedReplica: @unchecked Sendable {
     private var options: StoreOptions {
         var options = StoreOptions(
             durability: settings.durability, author: "r\(index)", segmentBytes: 1 << 20,
-            blockCacheBytes: 1 << 20, compactsAutomatically: false,
-            clockAheadMax: .milliseconds(Self.clockAheadMax))
+            blockCacheBytes: 1 << 20, tombstoneAge: settings.tombstoneAge,
+            compactsAutomatically: false, clockAheadMax: .milliseconds(Self.clockAheadMax))
         // So that states are let go and read again wherever that is allowed.
         options.keptDatasetStatesMax = 0
         options.runsInline = true
@@ -82,13 +82,15 @@ final class SimulatedReplica: @unchecked Sendable {
 
     static func key(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }
 
-    /// What it holds of a key as it is stored: tombstones too, and also while the dataset is
-    /// deleted.
+    /// What it holds of a key as it is stored: tombstones too, as long as they do not count as
+    /// forgotten, and also while the dataset is deleted.
     func record(_ key: ModelKey) throws(StoreError) -> Record? {
         guard let store,
             let found = try store.datasetForSync(Self.name(key.dataset), creating: false)
         else { return nil }
-        return try found.storedRecord(for: Self.key(key.number))
+        let record = try found.storedRecord(for: Self.key(key.number))
+        guard let record, record.isDeleted else { return record }
+        return try found.knowledge().forgotten.covers(record.version) ? nil : record
     }
 
     func isVisible(_ dataset: Int) throws(StoreError) -> Bool {

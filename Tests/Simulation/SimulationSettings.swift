@@ -51,6 +51,8 @@ package struct SimulationSettings: Hashable, Sendable, CustomStringConvertible {
     package var stepCount = 80
     /// Of each store, what a write promises that does not say.
     package var durability = Durability.disk
+    /// After which each store forgets deletions that a peer may lack.
+    package var tombstoneAge = StoreOptions().tombstoneAge
     package var seed = Seed(0)
     package var findings: KnownFinding = []
     package var plantedBugs: PlantedBugs = []

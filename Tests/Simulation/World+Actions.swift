@@ -38,6 +38,7 @@ extension World {
         case .forget(let one, let other):
             forgetCheckpoint(of: other, at: one)
             forgetCheckpoint(of: one, at: other)
+        case .retire(let at, let peer): retire(at, peer)
         }
     }
 
@@ -48,7 +49,7 @@ extension World {
     ) {
         let replica = replicas[at]
         guard replica.isUp, let store = replica.store else { return }
-        let number = model.begin(key)
+        let number = model.begin(key, isDeletion: isDeletion)
         let name = SimulatedReplica.key(key.number)
         do throws(StoreError) {
             let dataset = try store.dataset(SimulatedReplica.name(key.dataset))
@@ -197,6 +198,19 @@ extension World {
         for (index, write) in model.writes.enumerated()
         where write.key == key && version.vector.contains(write.version.dot) {
             model.allowLoss(of: index)
+        }
+    }
+
+    /// Gives a peer up, which may well come again.
+    private func retire(_ at: Int, _ peer: Int) {
+        guard at != peer, replicas[at].isUp, let store = replicas[at].store,
+            let id = replicas[peer].lastID
+        else { return }
+        do throws(StoreError) {
+            let count = try store.retire(id)
+            note("\(at): retired \(peer) in \(count) datasets")
+        } catch {
+            failed(error, "retiring a peer", at)
         }
     }
 

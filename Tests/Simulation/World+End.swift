@@ -85,10 +85,13 @@ extension World {
             for number in 0..<settings.keyCount {
                 let key = ModelKey(dataset: dataset, number: number)
                 let (here, there) = (try first.record(key), try other.record(key))
+                // Each forgets deletions in its own time.
+                let isForgotten =
+                    here?.value == nil && there?.value == nil && (here == nil || there == nil)
                 let isSame =
                     here?.value == there?.value && here?.version.dot == there?.version.dot
                     && here?.version.time == there?.version.time
-                guard isSame else {
+                guard isSame || isForgotten else {
                     return fail(
                         .divergence,
                         "\(pair), k\(number): \(Self.text(here)) and \(Self.text(there))")
@@ -112,6 +115,7 @@ extension World {
     }
 
     private func checkWrites(_ dataset: Int) throws(StoreError) {
+        let forgotten = try replicas[0].knowledge(dataset)?.forgotten ?? ForgottenDeletions()
         for number in 0..<settings.keyCount {
             let key = ModelKey(dataset: dataset, number: number)
             let record = try replicas[0].record(key)
@@ -123,7 +127,7 @@ extension World {
             let required = model.writes.filter { $0.key == key && $0.mustSurvive }
             switch settings.policy {
             case .lastWriterWins where model.hasFarClock: continue
-            case .lastWriterWins: checkLast(key, record, required)
+            case .lastWriterWins: checkLast(key, record, required, forgotten)
             case .union:
                 if let lost = required.first(where: { !numbers.contains($0.number) }) {
                     fail(.lostWrite, "\(key): write \(lost.number) of \(lost.replica)")
@@ -134,14 +138,23 @@ extension World {
     }
 
     /// Under last writer wins nothing older than the latest write that must survive may stand.
-    private func checkLast(_ key: ModelKey, _ record: Record?, _ required: [ModelWrite]) {
+    /// Where there is nothing, a deletion was forgotten, which may be one that need not survive.
+    private func checkLast(
+        _ key: ModelKey, _ record: Record?, _ required: [ModelWrite],
+        _ forgotten: ForgottenDeletions
+    ) {
         let latest = required.max { $1.version.isLater(than: $0.version) }
         guard let latest else { return }
         let expected =
             "write \(latest.number) of \(latest.replica), \(latest.version.dot) "
             + "\(latest.version.time)\(latest.isDeletion ? ", a deletion" : "")"
         guard let record else {
-            if !latest.isDeletion { fail(.lostWrite, "\(key): nothing in place of \(expected)") }
+            let isForgotten =
+                model.deletedKeys.contains(key)
+                && (model.hasRolledBack || forgotten.vector.contains(latest.version.dot))
+            if !latest.isDeletion, !isForgotten {
+                fail(.lostWrite, "\(key): nothing in place of \(expected)")
+            }
             return
         }
         let isOlder =

@@ -27,6 +27,8 @@ struct WriteModel {
     private(set) var writes: [ModelWrite] = []
     /// Numbers of all writes to a key that were tried, of failed ones, too.
     private(set) var tried: [ModelKey: Set<Int>] = [:]
+    /// Keys that anybody has tried to delete.
+    private(set) var deletedKeys: Set<ModelKey> = []
     private var nextNumber = 1
     /// Indexes of writes that may be lost whatever becomes durable later.
     private var mayGo: Set<Int> = []
@@ -39,8 +41,9 @@ struct WriteModel {
     var hasFarClock = false
 
     /// The number of a write that is about to be tried.
-    mutating func begin(_ key: ModelKey) -> Int {
+    mutating func begin(_ key: ModelKey, isDeletion: Bool = false) -> Int {
         defer { nextNumber += 1 }
+        if isDeletion { deletedKeys.insert(key) }
         tried[key, default: []].insert(nextNumber)
         return nextNumber
     }

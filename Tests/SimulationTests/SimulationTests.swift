@@ -26,6 +26,22 @@ struct SimulationTests {
         #expect(Set(hashes).count == hashes.count)
     }
 
+    /// The same with peers that are given up and come again, and deletions that are soon forgotten.
+    @Test func nothingIsFoundWithLateComers() {
+        let base = Seed.drawn()
+        var exchanges = 0
+        for number in 0..<25 {
+            let seed = Seed(base.rawValue &+ UInt64(number))
+            let (settings, steps) = Nemesis.drawLateComers(seed)
+            let outcome = World.run(settings, steps)
+            if let violation = outcome.violation {
+                Issue.record("seed \(seed) with late comers: \(violation)")
+            }
+            exchanges += outcome.exchangeCount
+        }
+        #expect(exchanges > 400)
+    }
+
     @Test func nothingIsFound() {
         let base = Seed.drawn()
         var (exchanges, failures, conflicts, crashes) = (0, 0, 0, 0)

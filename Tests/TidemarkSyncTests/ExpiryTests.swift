@@ -33,15 +33,8 @@ struct ExpiryTests {
         _ replicas: [Replica], _ comment: Comment? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        let expected = try Contents(replicas[0].dataset)
-        let digest = try replicas[0].dataset.digest()
-        for replica in replicas.dropFirst() {
-            #expect(
-                try Contents(replica.dataset) == expected, comment,
-                sourceLocation: sourceLocation)
-            #expect(
-                try replica.dataset.digest() == digest, comment, sourceLocation: sourceLocation)
-        }
+        try TidemarkSyncTests.expectEqual(
+            replicas.map(\.dataset), comment, sourceLocation: sourceLocation)
     }
 
     @Test func theTimeTravelsWithTheRecord() async throws {

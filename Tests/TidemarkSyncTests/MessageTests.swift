@@ -20,7 +20,10 @@ struct MessageTests {
             time: HybridTime(milliseconds: 1_700_000_000_000, counter: 3), replica: b),
         batons: [
             Baton(replica: a, number: 1, random: .max), Baton(replica: b, number: 300, random: 0),
-        ])
+        ],
+        forgotten: ForgottenDeletions(
+            vector: VersionVector([Dot(replica: a, counter: 150)]),
+            time: HybridTime(rawValue: 1 << 62)))
 
     static func record(_ key: [UInt8], _ value: [UInt8]?, counter: UInt64) -> Record {
         Record(
@@ -91,7 +94,21 @@ struct MessageTests {
             PushAnswer(outcome: .accepted(changed: 5), appliedAfter: 7, knowledge: knowledge)),
         .pushAnswer(
             PushAnswer(outcome: .conflicts(keys: [[1], [2, 3]], changed: 0), knowledge: knowledge)),
+        .push(
+            PushRequest(
+                address: address, since: 3, acknowledged: 4, page: page,
+                settled: knowledge.forgotten.vector)),
+        .pull(
+            PullRequest(
+                address: address, since: 0, recordsMax: 1, bytesMax: 1,
+                vector: VersionVector(), isAfresh: true)),
         .pushAnswer(PushAnswer(outcome: .gap(17), knowledge: knowledge)),
+        .pushAnswer(PushAnswer(outcome: .late, knowledge: knowledge)),
+        .inquiry(InquiryRequest(address: address, page: page)),
+        .burial(BurialRequest(address: address, page: page)),
+        .burialAnswer(BurialAnswer(buried: 7)),
+        .inquiryAnswer(InquiryAnswer(absent: [], knowledge: knowledge)),
+        .inquiryAnswer(InquiryAnswer(absent: [0, 3, 300], knowledge: knowledge)),
         .watch(
             WatchRequest(
                 from: a, to: b, waitMilliseconds: 25_000,

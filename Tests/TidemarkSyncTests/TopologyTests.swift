@@ -157,12 +157,17 @@ struct TopologyTests {
     @Test(arguments: NetworkShape.allCases)
     func replicasJoinAndLeave(_ shape: NetworkShape) async throws {
         print("replicasJoinAndLeave \(shape): TIDEMARK_SEED=\(baseSeed)")
-        var (failures, joined, left, checked) = (0, 0, 0, 0)
+        var (failures, joined, left, checked, forgetful) = (0, 0, 0, 0, 0)
         for seed in baseSeed..<baseSeed + 40 {
             let schedule = try NetworkSchedule(seed: seed, shape: shape)
             try await schedule.run(steps: 80)
             try expectEqual(schedule.replicas, "seed \(seed)")
-            if !schedule.hasLost {
+            // What a late comer wrote counts as made when it came, so that dates say less then.
+            let isExact = try schedule.replicas.allSatisfy {
+                try $0.dataset().knowledge().forgotten.isEmpty
+            }
+            forgetful += isExact ? 0 : 1
+            if !schedule.hasLost, isExact {
                 try schedule.written.check(
                     schedule.replicas[0].dataset(), "seed \(seed)",
                     includingDeleted: !schedule.hasCompacted)
@@ -174,8 +179,10 @@ struct TopologyTests {
             left += schedule.leftCount
             schedule.close()
         }
-        print("\(shape): \(failures) cut off, \(joined) joined, \(left) left, \(checked) checked")
+        print(
+            "\(shape): \(failures) cut off, \(joined) joined, \(left) left, \(checked) checked, "
+                + "\(forgetful) forgot")
         // A run in which nobody came or went and nothing failed would prove nothing.
-        #expect(failures > 20 && joined > 20 && left > 20 && checked > 0)
+        #expect(failures > 20 && joined > 20 && left > 20 && checked + forgetful > 0)
     }
 }

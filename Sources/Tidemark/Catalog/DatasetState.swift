@@ -27,7 +27,14 @@ final class DatasetState: @unchecked Sendable {
     private(set) var expiresFrom = UInt64.max
     /// The same of what was written since a sweep began; nil while there is none under way.
     private var expiresFromInSweep: UInt64?
+    /// The registry: who has exchanged the dataset with this store, and how far that has come.
     var peers: [ReplicaID: PeerCheckpoint] = [:]
+    /// Those that were retired: they hold nothing back until they come again.
+    private(set) var retired: Set<ReplicaID> = []
+    /// Deletions of which nothing is left here, or was left where this dataset started afresh.
+    private(set) var forgotten = ForgottenDeletions()
+    /// In memory only: the fresh starts that are under way, by a number of each.
+    private(set) var freshStarts: [UInt64: FreshStart] = [:]
     /// Ids it had before this one, with the last sequence at which each was current.
     var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
 
@@ -68,7 +75,7 @@ final class DatasetState: @unchecked Sendable {
     /// Whether nothing at all is known of the dataset.
     var isBlank: Bool {
         recordsID == 0 && syncCount == 0 && lifecycle == .unborn && vector.isEmpty
-            && outstanding.isEmpty && peers.isEmpty
+            && outstanding.isEmpty && peers.isEmpty && retired.isEmpty && forgotten.isEmpty
     }
 
     /// - Parameters:
@@ -187,6 +194,47 @@ final class DatasetState: @unchecked Sendable {
         }
     }
 
+    // MARK: - Peers and what is forgotten
+
+    /// Whoever exchanges is registered, also if it was retired before.
+    func register(_ peer: ReplicaID, at checkpoint: PeerCheckpoint) {
+        peers[peer] = checkpoint
+        retired.remove(peer)
+    }
+
+    /// Forgets how far a peer has come, and that it is to be waited for.
+    func retire(_ peer: ReplicaID) {
+        peers[peer] = nil
+        retired.insert(peer)
+    }
+
+    func forget(_ deletions: ForgottenDeletions) {
+        forgotten.formUnion(deletions)
+    }
+
+    /// Of what was forgotten, that which the dataset claims to have seen: more nobody can be asked
+    /// to have. It is less only while writes of a replica are disputed.
+    var knownForgotten: ForgottenDeletions {
+        if forgotten.isEmpty || vector.covers(forgotten.vector) { return forgotten }
+        return ForgottenDeletions(
+            vector: forgotten.vector.intersection(vector), time: forgotten.time)
+    }
+
+    /// What every peer is known to have seen that is to be waited for; nil if there never was one.
+    /// Of a dataset whose peers are all retired it is everything.
+    var seenByAllPeers: VersionVector? {
+        guard let first = peers.values.first else {
+            return retired.isEmpty ? nil : vector.union(outstanding)
+        }
+        return peers.values.reduce(first.vector) { $0.intersection($1.vector) }
+    }
+
+    /// Begins, goes on with or, with nil, ends a fresh start. While it is under way nothing is
+    /// taken from others who lack anything of what its peer has forgotten.
+    func startAfresh(_ start: FreshStart?, number: UInt64) {
+        freshStarts[number] = start
+    }
+
     func dirtiness(ownIDs: [ReplicaID]) -> Dirtiness {
         var acknowledged = VersionVector()
         for id in ownIDs {
@@ -198,14 +246,17 @@ final class DatasetState: @unchecked Sendable {
 
     var knowledge: DatasetKnowledge {
         DatasetKnowledge(
-            vector: vector, syncCount: SyncCount(rawValue: syncCount), lifecycle: lifecycle)
+            vector: vector, syncCount: SyncCount(rawValue: syncCount), lifecycle: lifecycle,
+            forgotten: knownForgotten)
     }
 
     // MARK: - As bytes, in the store's own records
 
     /// varint id, byte 1 if visible, lifecycle, vector, outstanding, varint sync count, varint
     /// expired through, varint time of the last wipe, varint 1 + time of the first expiry or 0,
-    /// then the peers with their checkpoints in the order of their ids.
+    /// then the peers with their checkpoints in the order of their ids. Then, only if there is
+    /// either: the vector and the time (8 bytes) of what was forgotten, varint n, and n retired
+    /// peers in the order of their ids.
     func encode(into writer: inout ByteWriter) {
         writer.append(varint: UInt64(recordsID))
         writer.append(byte: isVisible ? 1 : 0)
@@ -221,6 +272,10 @@ final class DatasetState: @unchecked Sendable {
             writer.append(peer)
             writer.append(checkpoint)
         }
+        guard !forgotten.isEmpty || !retired.isEmpty else { return }
+        writer.append(forgotten)
+        writer.append(varint: retired.count)
+        for peer in retired.sorted() { writer.append(peer) }
     }
 
     /// Whether a dataset is visible by its encoded state, without decoding all of it.
@@ -245,6 +300,12 @@ final class DatasetState: @unchecked Sendable {
         for _ in 0..<(try reader.count(eachAtLeast: 19)) {
             let peer = try reader.replicaID()
             peers[peer] = try reader.checkpoint()
+        }
+        if !reader.isAtEnd {
+            forgotten = try reader.forgottenDeletions()
+            for _ in 0..<(try reader.count(eachAtLeast: 16)) {
+                retired.insert(try reader.replicaID())
+            }
         }
         guard reader.isAtEnd, DatasetName.isStorable(name),
             DatasetName.fits(name, number: recordsID)

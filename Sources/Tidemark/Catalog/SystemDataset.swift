@@ -56,6 +56,10 @@ package enum SystemDataset: String, CaseIterable, Sendable {
         return Limits.systemDatasetNumbers.lowerBound + place
     }
 
+    /// With what the keys begin that are about one dataset, in those of the store's own datasets
+    /// that the store itself looks into: its name and a zero, which no name has.
+    package static func prefix(of dataset: String) -> [UInt8] { Array(dataset.utf8) + [0] }
+
     init?(number: DatasetID) {
         guard let found = Self.allCases.first(where: { $0.number == number }) else { return nil }
         self = found

@@ -179,8 +179,8 @@ extension Engine {
     /// The changes of a dataset since a count, with the knowledge of the same moment.
     ///
     /// - Parameter isExchange: whether they are for a peer. A peer is also given what a deleted
-    ///   dataset still holds, the tombstones that its deletion had not seen; and no deletion that
-    ///   it lacks can be forgotten, since of a dataset with peers none ever is. It is given
+    ///   dataset still holds, the tombstones that its deletion had not seen; and whether it lacks
+    ///   deletions that were forgotten is found out from what it has seen (`Meeting`). It is given
     ///   records as they are stored, and goes by its own clock for what has expired.
     /// - Throws: `changesExpired` if tombstones after that count are gone.
     func changes(
@@ -221,15 +221,40 @@ extension Engine {
         _ since: SyncCount, of state: DatasetState, id: DatasetID, at moment: Moment,
         expiredThrough: UInt64
     ) throws(StoreError) {
-        var through = expiredThrough
-        for segment in moment.view.segments {
-            through = max(through, try segment.parts().losses()[id].collectedThrough)
-        }
+        let through = try forgottenThrough(id, at: moment, expiredThrough: expiredThrough)
         guard since.rawValue < through else { return }
         throw StoreError(
             .changesExpired,
             "changes of \(state.name) since \(since) can no longer be told: deletions up to "
                 + "\(through) are forgotten. Read the whole dataset, then go on from its present "
                 + "sync count")
+    }
+
+    /// The count of the last deletion of which nothing is left. O(segments).
+    fileprivate func forgottenThrough(
+        _ id: DatasetID, at moment: Moment, expiredThrough: UInt64
+    ) throws(StoreError) -> UInt64 {
+        var through = expiredThrough
+        for segment in moment.view.segments {
+            through = max(through, try segment.parts().losses()[id].collectedThrough)
+        }
+        return through
+    }
+}
+
+extension Dataset {
+    /// The count of the last deletion of which nothing is left: whoever was told of all changes up
+    /// to there has missed none. O(segments).
+    /// - Throws: `closed`, `corruption`, `inputOutput`.
+    package func forgottenThrough() throws(StoreError) -> SyncCount {
+        let (moment, id, expired) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return (
+                Moment(view: engine.currentView, sequenceMax: engine.sequence), state.recordsID,
+                state.expiredThrough
+            )
+        }
+        return SyncCount(
+            rawValue: try engine.forgottenThrough(id, at: moment, expiredThrough: expired))
     }
 }

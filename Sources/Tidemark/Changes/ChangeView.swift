@@ -132,7 +132,8 @@ package struct ChangeRun: Sendable {
 }
 
 extension Dataset {
-    /// Hands out the newest version of each key changed after `since`, in the order of change.
+    /// Hands out the newest version of each key changed after `since`, in the order of change, but
+    /// for deletions that count as forgotten: whoever lacks one of them is told so in another way.
     ///
     /// - Parameters:
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
@@ -150,7 +151,12 @@ extension Dataset {
         while !isFull,
             let syncCount = try steps.next({ (entry, tables) throws(StoreError) -> SyncCount in
                 let change = ChangeView(entry, tables)
-                if !change.isDropped, !known.contains(change) { isFull = try !body(change) }
+                let isForgotten =
+                    !knowledge.forgotten.isEmpty && change.isDeleted
+                    && knowledge.forgotten.covers(tables.version(of: entry))
+                if !change.isDropped, !isForgotten, !known.contains(change) {
+                    isFull = try !body(change)
+                }
                 return change.syncCount
             })
         {

@@ -181,8 +181,10 @@ extension Engine {
     private func mergeIntoOne(_ runs: [SegmentRun]) throws(StoreError) -> SegmentRun {
         let writer = runWriter(movingValuesOf: sparseValueFiles(in: currentView))
         do throws(StoreError) {
-            let isWhole = try merge(runs, to: writer)
-            guard isWhole else { throw StoreError.closed(path) }
+            guard let forgotten = try merge(runs, to: writer) else {
+                throw StoreError.closed(path)
+            }
+            try noteForgotten(forgotten)
         } catch {
             removeFiles(of: [writer])
             throw error
@@ -195,9 +197,10 @@ extension Engine {
         return new
     }
 
+    /// - Returns: of which deletions nothing is left; nil if the merge was broken off.
     private func merge(
         _ runs: [SegmentRun], to writer: SegmentRunWriter
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> [DatasetID: ForgottenDeletions]? {
         var cursors: [RunCursor] = []
         var losses = SegmentLosses()
         for run in runs {
@@ -211,7 +214,7 @@ extension Engine {
             reachesOldest: runs.last === currentView.runs.last,
             retention: retention(of:), isStoreRecordNeeded: isNeeded, losses: losses,
             isCancelled: mergePause(writer))
-        return try merge.write(to: writer)
+        return try merge.write(to: writer) ? merge.forgotten : nil
     }
 
     /// After a merge that came to nothing. What cannot be removed now is removed at the next

@@ -157,6 +157,7 @@ extension Engine {
         movingValuesOf sparse: Set<UInt64>, _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [RunReplacement] {
         var losses = SegmentLosses()
+        var forgotten: [DatasetID: ForgottenDeletions] = [:]
         for segment in (newer + [target]).flatMap(\.segments) {
             losses.formUnion(try segment.parts().losses())
         }
@@ -168,7 +169,7 @@ extension Engine {
                     [
                         Piece(parts: [part], start: nil, end: span.start, reachesOldest: false),
                         Piece(parts: [part], start: span.end, end: nil, reachesOldest: false),
-                    ], movingValuesOf: sparse, &losses, &writers)
+                    ], movingValuesOf: sparse, &losses, &forgotten, &writers)
             }
             replacements.append(part.replacement(with: kept))
         }
@@ -179,17 +180,20 @@ extension Engine {
                     parts: newer + [target], start: span.start, end: span.end,
                     reachesOldest: true),
                 Piece(parts: [target], start: span.end, end: nil, reachesOldest: isOldest),
-            ], movingValuesOf: sparse, &losses, &writers)
+            ], movingValuesOf: sparse, &losses, &forgotten, &writers)
+        try noteForgotten(forgotten)
         replacements.append(target.replacement(with: merged))
         return replacements
     }
 
     /// Writes pieces into segments.
     ///
-    /// - Parameter losses: of all that is merged; what is dropped comes in addition.
+    /// - Parameters:
+    ///   - losses: of all that is merged; what is dropped comes in addition.
+    ///   - forgotten: comes to hold the deletions of which nothing is left.
     private func write(
         _ pieces: [Piece], movingValuesOf sparse: Set<UInt64>, _ losses: inout SegmentLosses,
-        _ writers: inout [SegmentRunWriter]
+        _ forgotten: inout [DatasetID: ForgottenDeletions], _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [SealedSegment] {
         let writer = runWriter(movingValuesOf: sparse)
         writers.append(writer)
@@ -207,6 +211,7 @@ extension Engine {
                 isCancelled: pause)
             guard try merge.write(to: writer) else { throw .closed(path) }
             losses = merge.losses
+            forgotten.merge(merge.forgotten) { $0.union($1) }
         }
         return try finish(writer).segments
     }

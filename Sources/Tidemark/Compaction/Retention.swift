@@ -8,22 +8,42 @@ struct Retention {
     let agedBefore: UInt64
     /// Tells which versions no peer is known to have.
     let dirtiness: Dirtiness
-    /// Whether no replica but this one has ever had a part in the dataset: then nobody can bring
-    /// a deleted record back, and a tombstone has no work left.
-    let isSolitary: Bool
+    /// Which tombstones have no work left.
+    var tombstones = TombstoneRule.keepAll
 
-    /// Whether a tombstone goes when a merge reaches everything older.
+    /// Whether every tombstone goes when a merge reaches everything older.
     var forgetsDeletions: Bool {
-        isSolitary && historyVersions == 0 && agedBefore == .max
+        tombstones.forgetsAll && historyVersions == 0 && agedBefore == .max
     }
+}
+
+/// Which tombstones of a dataset may go, as long as nobody who lacks one of them can bring back
+/// what it deleted: who does is told so by what it has seen (``ForgottenDeletions``), whatever the
+/// reason for which it went.
+struct TombstoneRule {
+    /// No replica but this one has ever had a part in the dataset, so nobody can lack anything: all
+    /// may go, and nothing need be noted of them.
+    var isSolitary = false
+    /// What the dataset has seen: a tombstone that came in an exchange which has not ended stays.
+    var seen = VersionVector()
+    /// What every peer that is waited for has seen: tombstones that are in it may go.
+    var passed: VersionVector?
+    /// Whether `passed` covers everything that there is.
+    var isAllPassed = false
+    /// In milliseconds since 1970: those from before may go, if any peer has them.
+    var agedBefore: UInt64 = 0
+
+    static let keepAll = TombstoneRule()
+
+    var forgetsAll: Bool { isSolitary || isAllPassed }
 }
 
 /// Decides, key by key and version by version, newest first, what of a dataset is kept.
 struct KeyRetention {
     private let retention: Retention
-    private let canCollectTombstones: Bool
-    /// Of dropped records: nobody else knows of them.
-    private let canCollectMarks: Bool
+    private let canCollect: Bool
+    /// The tombstones that were collected.
+    private(set) var forgotten = ForgottenDeletions()
     private var keptCount = 0
     /// Whether an older version may yet be needed as the ancestor of those kept so far; nil as long
     /// as only the newest was met, which mostly is the only one, and then nobody need know.
@@ -38,8 +58,7 @@ struct KeyRetention {
     ///   older of the key can lie anywhere else.
     init(_ retention: Retention, reachesOldest: Bool) {
         self.retention = retention
-        canCollectMarks = reachesOldest && retention.historyVersions == 0
-        canCollectTombstones = canCollectMarks && retention.isSolitary
+        canCollect = reachesOldest && retention.historyVersions == 0
     }
 
     enum Verdict {
@@ -95,11 +114,11 @@ struct KeyRetention {
     private mutating func verdict(
         onNewest entry: Entry, _ stamp: Stamp, _ tables: VersionTables, _ lost: inout HistoryLoss
     ) -> Verdict {
-        let isCollected =
-            entry.kind == .delete
-            && (stamp.counter == 0 ? canCollectMarks : canCollectTombstones)
-            && stamp.effectTime(of: entry.kind) >> 16 < retention.agedBefore
-        if isCollected {
+        // Of the mark of a dropped record nobody else knows.
+        if entry.kind == .delete, canCollect,
+            stamp.effectTime(of: entry.kind) >> 16 < retention.agedBefore,
+            stamp.counter == 0 || isForgettable(entry, stamp, tables)
+        {
             // The last word on its key: from now on the key was never there.
             lost.collectedThrough = max(lost.collectedThrough, stamp.syncCount)
             return .drop
@@ -109,5 +128,22 @@ struct KeyRetention {
         // Mostly they are those of the key before, and then they need not be counted again.
         if newestTables !== tables { newestTables = tables }
         return .keep
+    }
+
+    /// Whether nobody must be told of a tombstone any more; takes note of it if so.
+    private mutating func isForgettable(
+        _ entry: Entry, _ stamp: Stamp, _ tables: VersionTables
+    ) -> Bool {
+        let rule = retention.tombstones
+        if rule.isSolitary { return true }
+        let isAged = stamp.effectTime(of: entry.kind) >> 16 < rule.agedBefore
+        guard rule.passed != nil || isAged else { return false }
+        let version = tables.version(of: entry)
+        let hasPassed = rule.passed?.covers(version.vector) ?? false
+        guard hasPassed || isAged && !retention.dirtiness.isDirty(version.dot),
+            rule.seen.covers(version.vector)
+        else { return false }
+        if !forgotten.covers(version) || version.time > forgotten.time { forgotten.insert(version) }
+        return true
     }
 }

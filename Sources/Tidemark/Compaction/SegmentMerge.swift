@@ -11,6 +11,8 @@ struct SegmentMerge {
     let isStoreRecordNeeded: (Entry) throws(StoreError) -> Bool
     /// What was dropped before and, as the work goes on, by it: goes into the last segment.
     var losses = SegmentLosses()
+    /// Of which tombstones nothing is left, of each dataset: to be noted before the sources go.
+    private(set) var forgotten: [DatasetID: ForgottenDeletions] = [:]
     /// Where the first entry to be written stands; nil: first of all.
     var start: KeyPosition?
     /// Before which the last one stands; nil: everything is written.
@@ -41,7 +43,7 @@ struct SegmentMerge {
                 if isCancelled() { return false }
             }
             if dataset != entry.dataset {
-                if let dataset { losses[dataset].formUnion(lost) }
+                if let dataset { end(dataset, lost, kept) }
                 lost = losses[entry.dataset]
                 dataset = entry.dataset
                 if entry.dataset != 0 {
@@ -70,10 +72,18 @@ struct SegmentMerge {
             }
             try cursor.advance()
         }
-        if let dataset { losses[dataset].formUnion(lost) }
+        if let dataset { end(dataset, lost, kept) }
         try losses.removeAll { (id) throws(StoreError) in try !retention(id).isLive }
         try output.note(losses)
         return true
+    }
+
+    private mutating func end(
+        _ dataset: DatasetID, _ lost: HistoryLoss, _ kept: KeyRetention?
+    ) {
+        losses[dataset].formUnion(lost)
+        guard let kept, !kept.forgotten.isEmpty else { return }
+        forgotten[dataset, default: ForgottenDeletions()].formUnion(kept.forgotten)
     }
 
     /// Entries, or KiB of values, after which it is asked whether to go on.
@@ -84,7 +94,7 @@ struct SegmentMerge {
         Retention(
             isLive: try isStoreRecordNeeded(entry), historyVersions: 0,
             agedBefore: .max,
-            dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()), isSolitary: false)
+            dirtiness: Dirtiness(ownIDs: [], acknowledged: VersionVector()))
     }
 }
 

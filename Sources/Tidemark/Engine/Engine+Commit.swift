@@ -76,6 +76,7 @@ extension Engine {
                 bytes += LogBlockWriter.byteCountMax(
                     key: staged.key.count, value: staged.value.count)
                 if defined !== staged.state {
+                    bytes += revivalBytesMax(staged)
                     bytes += LogBlockWriter.definitionBytesMax(staged.state.vector)
                     defined = staged.state
                 }
@@ -136,6 +137,13 @@ extension Engine {
     ) -> Dot {
         let state = staged.state
         let tables = memtable.tables
+        if isRevival(staged) {
+            // Its last record may be going; that it is there must not depend on who knows that.
+            var lifecycle = state.lifecycle
+            lifecycle.isDeleted = false
+            stampNow(&lifecycle)
+            change(state, to: lifecycle, id: state.recordsID, isVisible: true, &block)
+        }
         if let seen {
             return appendLocal(
                 state, kind: staged.kind, key: staged.key, value: staged.value,
@@ -152,6 +160,17 @@ extension Engine {
         return stamp(
             state, kind: staged.kind, key: staged.key, value: staged.value,
             expiresAt: staged.expiresAt, origin: origin, at: now, to: &block, memtable: memtable)
+    }
+
+    /// Whether a local write is a deletion in a dataset that was deleted, and is there only because
+    /// of records which that deletion had not seen. Whoever goes on with it makes it anew.
+    private func isRevival(_ staged: StagedWrite) -> Bool {
+        staged.kind == .delete && staged.state.lifecycle.isDeleted
+    }
+
+    /// The log's bytes that making a dataset anew may take.
+    func revivalBytesMax(_ staged: StagedWrite) -> Int {
+        staged.state.lifecycle.isDeleted ? lifecycleBytesMax(staged.state) : 0
     }
 
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:

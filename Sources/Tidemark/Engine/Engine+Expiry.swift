@@ -207,12 +207,17 @@ extension Engine {
             var found: [Expired] = []
             let memtable = try room { () throws(StoreError) in
                 found = state.recordsID == id ? try expired(keys, in: id, now: now) : []
-                return found.reduce(0) { sum, record in
+                return found.reduce(lifecycleBytesMax(state)) { sum, record in
                     sum + LogBlockWriter.byteCountMax(key: record.key.count, value: 0)
                         + LogBlockWriter.definitionBytesMax(record.version.vector)
                 }
             }
             guard !found.isEmpty else { return 0 }
+            // Of a deleted dataset these may be all that is left.
+            var isEmptied = false
+            if state.lifecycle.isDeleted, state.isVisible {
+                isEmptied = try !hasLiveRecords(state, besides: Set(found.map(\.key)))
+            }
             var block = LogBlockWriter(memtable.log)
             for record in found {
                 try record.key.withBytes { (key) throws(StoreError) in
@@ -220,6 +225,9 @@ extension Engine {
                         record.version, .delete, key, .empty, expiresAt: record.expiresAt,
                         into: state, &block, memtable)
                 }
+            }
+            if isEmptied {
+                change(state, to: state.lifecycle, id: id, isVisible: false, &block)
             }
             publish(block, in: memtable)
             count = found.count

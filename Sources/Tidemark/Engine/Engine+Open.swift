@@ -274,6 +274,9 @@ extension StoreOptions {
             Limits.historyAge.contains(historyAge),
             "the option historyAge is \(historyAge); allowed are \(Limits.historyAge)")
         try require(
+            Limits.tombstoneAge.contains(tombstoneAge),
+            "the option tombstoneAge is \(tombstoneAge); allowed are \(Limits.tombstoneAge)")
+        try require(
             Limits.clockAheadMax.contains(clockAheadMax),
             "the option clockAheadMax is \(clockAheadMax); allowed are \(Limits.clockAheadMax)")
     }

@@ -17,6 +17,9 @@ extension Engine {
             try checkWritable()
             try page.bytes.withBytes { (all) throws(StoreError) in
                 let memtable = try room { () throws(StoreError) in
+                    if !page.items.isEmpty || end.isLast {
+                        try check(end.meeting, with: end.peer, isLast: end.isLast, in: state)
+                    }
                     try merge.compare(
                         with: currentView, state.recordsID, seen: state.vector,
                         wiped: state.lifecycle.wiped, all)
@@ -61,7 +64,8 @@ extension Engine {
             else { throw .beyondLimits }
         }
         guard page.vectors.allSatisfy(\.isCountable), end.vector.isCountable,
-            page.authors.allSatisfy({ $0.utf8.count <= Limits.authorBytesMax })
+            page.authors.allSatisfy({ $0.utf8.count <= Limits.authorBytesMax }),
+            end.meeting?.isStorable ?? true
         else { throw .beyondLimits }
     }
 
@@ -69,7 +73,7 @@ extension Engine {
     private func bytesMax(of end: MergeEnd, in state: DatasetState) -> Int {
         let stored = state.peers[end.peer]?.vector.count ?? 0
         return lifecycleBytesMax(state) + 512 + 2 * Limits.datasetNameBytesMax
-            + 32 * (2 * end.vector.count + stored)
+            + 32 * (2 * end.vector.count + stored) + bytesMax(of: end.meeting)
     }
 
     // MARK: - The checkpoint
@@ -105,7 +109,10 @@ extension Engine {
         _ block: inout LogBlockWriter
     ) {
         guard let checkpoint = checkpoint(end, of: merge, in: state) else { return }
-        if end.isLast { note(end.vector, in: state, &block) }
+        if end.isLast {
+            inherit(end.meeting, in: state, &block)
+            note(end.vector, in: state, &block)
+        }
         note(checkpoint, of: end.peer, in: state, &block)
     }
 
@@ -116,7 +123,13 @@ extension Engine {
     private func placeRecords(
         of merge: PageComparison, in state: DatasetState, _ block: inout LogBlockWriter
     ) throws(StoreError) {
-        let isVisible = !state.lifecycle.isDeleted || merge.hasLiveWrites || state.isVisible
+        var isVisible = !state.lifecycle.isDeleted || merge.hasLiveWrites || state.isVisible
+        if isVisible, state.lifecycle.isDeleted, merge.hasWrites, !merge.hasLiveWrites {
+            // The last record that kept it there may be among those that are deleted now.
+            let deleted = merge.decisions.indices.filter { merge.decisions[$0].step != .ignore }
+            isVisible = try hasLiveRecords(
+                state, besides: Set(deleted.map { merge.page.key(at: $0) }))
+        }
         var id = state.recordsID
         if id == 0, isVisible || merge.hasWrites { id = try takeDatasetID() }
         guard id != state.recordsID || isVisible != state.isVisible else { return }

@@ -85,6 +85,7 @@ extension Engine {
         var bytes =
             LogBlockWriter.byteCountMax(key: staged.key.count, value: staged.value.count)
             + LogBlockWriter.definitionBytesMax(staged.state.vector)
+            + revivalBytesMax(staged)
         if !staged.state.outstanding.isEmpty, let vector = try vectorOfReplaced(staged) {
             seen = vector
             bytes += LogBlockWriter.definitionBytesMax(staged.state.vector.union(vector))

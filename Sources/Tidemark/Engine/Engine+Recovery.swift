@@ -176,7 +176,7 @@ extension Engine {
                 try replay(dataset: id, isVisible, name, lifecycle)
             case .checkpoint(let name, let peer, let checkpoint):
                 let state = try state(named: name)
-                state.peers[peer] = checkpoint
+                state.register(peer, at: checkpoint)
                 touch(state)
             case .seen(let name, let vector):
                 let state = try state(named: name)
@@ -192,6 +192,15 @@ extension Engine {
                 memo = ReplayMemo()
                 let state = try state(named: name)
                 state.disown(id, isSettled: isSettled)
+                touch(state)
+            case .forgotten(let name, let deletions):
+                let state = try state(named: name)
+                see(deletions.time)
+                state.forget(deletions)
+                touch(state)
+            case .retired(let name, let peer):
+                let state = try state(named: name)
+                state.retire(peer)
                 touch(state)
             case .entry(let entry, let start):
                 try unsafe replay(entry, at: start, into: memtable, &memo)

@@ -11,20 +11,20 @@ extension Engine {
             monitor.lock()
             defer { monitor.unlock() }
             try checkWritable()
+            var batch = batch
+            let given = batch
             let memtable = try room { () throws(StoreError) in
+                batch = try whole(given, in: state)
                 try check(batch.notes, writeCount: batch.writes.count)
+                if !batch.writes.isEmpty || batch.seen != nil {
+                    try check(
+                        batch.meeting, with: batch.checkpoint?.peer, isLast: batch.seen != nil,
+                        in: state)
+                }
                 return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
                     + bytesMax(of: batch.drops)
             }
-            var moved: [[UInt8]] = []
-            for write in batch.writes
-            where try currentVersion(of: write.key, in: state) != write.expected {
-                moved.append(write.key)
-            }
-            for drop in batch.drops
-            where try currentVersion(of: drop.key, in: state) != drop.expected {
-                moved.append(drop.key)
-            }
+            let moved = try moved(of: batch, in: state)
             guard moved.isEmpty else { return moved }
             let replaced = try replacedVectors(of: batch.notes)
             var block = LogBlockWriter(memtable.log)
@@ -45,7 +45,11 @@ extension Engine {
             for replica in batch.disowned {
                 disown(replica, isSettled: batch.isSettled, in: state, &block)
             }
-            if let seen = batch.seen { note(seen, in: state, &block) }
+            if let forgotten = batch.forgotten { note(forgotten, in: state, &block) }
+            if let seen = batch.seen {
+                inherit(batch.meeting, in: state, &block)
+                note(seen, in: state, &block)
+            }
             if let (peer, checkpoint) = batch.checkpoint {
                 note(checkpoint, of: peer, in: state, &block)
             }
@@ -63,6 +67,23 @@ extension Engine {
         return []
     }
 
+    /// The keys of a batch of which another version is here than the one it goes by. Under
+    /// `monitor`.
+    private func moved(
+        of batch: ReplicationBatch, in state: DatasetState
+    ) throws(StoreError) -> [[UInt8]] {
+        var moved: [[UInt8]] = []
+        for write in batch.writes
+        where try currentVersion(of: write.key, in: state) != write.expected {
+            moved.append(write.key)
+        }
+        for drop in batch.drops
+        where try currentVersion(of: drop.key, in: state) != drop.expected {
+            moved.append(drop.key)
+        }
+        return moved
+    }
+
     private func checkBounds(of batch: ReplicationBatch) throws(StoreError) {
         for write in batch.writes {
             guard (1...Limits.keyBytesMax).contains(write.key.count),
@@ -78,6 +99,7 @@ extension Engine {
             batch.checkpoint?.1.vector.isCountable ?? true,
             batch.writes.allSatisfy({ $0.isCountable }),
             batch.lifecycle?.wiped.isCountable ?? true,
+            batch.forgotten?.isStorable ?? true, batch.meeting?.isStorable ?? true,
             batch.lifecycle?.time.rawValue ?? 0 < UInt64(Int64.max)
         else { throw .beyondLimits }
     }
@@ -109,7 +131,8 @@ extension Engine {
             }
         }
         bytes += (64 + Limits.datasetNameBytesMax) * (1 + batch.disowned.count)
-        bytes += 32 * (batch.seen?.count ?? 0)
+        bytes += 32 * (batch.seen?.count ?? 0) + bytesMax(of: batch.meeting)
+        bytes += batch.forgotten.map { bytesMax(of: $0) } ?? 0
         bytes +=
             128 + Limits.datasetNameBytesMax
             + 32 * (batch.checkpoint?.1.vector.count ?? 0)
@@ -226,7 +249,7 @@ extension Engine {
         item.append(peer)
         item.append(checkpoint)
         block.append(bytes: item.bytes)
-        state.peers[peer] = checkpoint
+        state.register(peer, at: checkpoint)
         // No change that another peer need be told of.
         catalog.touch(state)
     }
@@ -242,13 +265,10 @@ extension Engine {
         let hasChanged = joined != state.lifecycle
         let wipesAnew = state.lifecycle.isWipedAnew(by: joined)
         let remaining = wipesAnew ? try survivors(of: state, joined) : []
-        let isVisible: Bool
-        if !joined.isDeleted || batch.writes.contains(where: { $0.value != nil }) {
-            isVisible = true
-        } else if wipesAnew {
-            isVisible = remaining.contains { $0.value != nil }
-        } else {
-            isVisible = hasChanged ? try hasLiveRecords(state) : state.isVisible
+        var isVisible = state.isVisible
+        if hasChanged || !batch.writes.isEmpty || !joined.isDeleted {
+            isVisible = try staysVisible(
+                state, joined, wipesAnew ? remaining : nil, after: batch)
         }
         var id = state.recordsID
         if wipesAnew { id = 0 }
@@ -274,14 +294,47 @@ extension Engine {
         }
     }
 
-    /// Whether anything in a dataset is not deleted. O(tombstones before the first live record).
-    private func hasLiveRecords(_ state: DatasetState) throws(StoreError) -> Bool {
+    /// A deleted dataset is there as long as it has live records: by what it holds, and not by
+    /// what was heard first, the deletion, a record that it had not seen, or the end of that.
+    ///
+    /// - Parameter remaining: what a wipe leaves; nil if nothing is wiped.
+    private func staysVisible(
+        _ state: DatasetState, _ lifecycle: DatasetLifecycle, _ remaining: [Record]?,
+        after batch: ReplicationBatch
+    ) throws(StoreError) -> Bool {
+        guard lifecycle.isDeleted else { return true }
+        var isLive: [[UInt8]: Bool] = [:]
+        for write in batch.writes {
+            if case .adopt(_, let version, _) = write.content,
+                lifecycle.wiped.covers(version.vector)
+            {
+                continue
+            }
+            isLive[write.key] = write.value != nil
+        }
+        if isLive.values.contains(true) { return true }
+        if let remaining {
+            return remaining.contains { $0.value != nil && isLive[$0.key] == nil }
+        }
+        return try hasLiveRecords(state, besides: Set(isLive.keys))
+    }
+
+    /// Whether anything in a dataset is not deleted, of all keys but the given. O(those, and
+    /// tombstones, before the first other live record).
+    func hasLiveRecords(
+        _ state: DatasetState, besides keys: Set<[UInt8]>
+    ) throws(StoreError) -> Bool {
         guard state.recordsID != 0 else { return false }
         let moment = Moment(view: currentView, sequenceMax: sequence)
         var steps = try ScanSteps(
             moment, dataset: state.recordsID, range: .all, order: .forward,
             includingDeleted: false)
-        return try steps.next { _, _ in true } ?? false
+        while let isOther = try steps.next({ entry, _ in
+            keys.isEmpty || !keys.contains(entry.key.array)
+        }) {
+            if isOther { return true }
+        }
+        return false
     }
 
     /// The records that a wipe does not reach. It takes only what its maker had seen: a record

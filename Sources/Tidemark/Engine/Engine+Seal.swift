@@ -120,7 +120,7 @@ extension Engine {
             cursor: MergeCursor(
                 memtables: [MemtableCursor(job.memtable, isWhole: true)], runs: [],
                 order: .forward),
-            reachesOldest: currentView.runs.isEmpty, retention: retention(of:),
+            reachesOldest: currentView.runs.isEmpty, retention: retentionInSealing(of:),
             isStoreRecordNeeded: isNeeded, isCancelled: sealPause(job.memtable))
         _ = try merge.write(to: writer)
         monitor.withLock {
@@ -199,34 +199,5 @@ extension Engine {
         change(&changed)
         try changed.write(in: path, storage: storage)
         monitor.withLock { manifest = changed }
-    }
-
-    /// What was superseded at this time or later is kept for its age: milliseconds since 1970.
-    private var agedBefore: UInt64 {
-        let age = options.historyAge.millisecondsClamped
-        guard age > 0 else { return .max }
-        let now = storage.wallClockMilliseconds()
-        return now > age ? now - age + 1 : 0
-    }
-
-    /// What of a dataset is still needed. Takes `monitor`.
-    func retention(of dataset: DatasetID) throws(StoreError) -> Retention {
-        let isSystem = Limits.systemDatasetNumbers.contains(dataset)
-        let agedBefore = isSystem ? .max : agedBefore
-        return try withState(numbered: dataset) { state in
-            let own = ownIDs
-            let isSolitary =
-                isSystem || options.plantedBugs.contains(.collectTombstonesEarly)
-                || state.map { state in
-                    state.peers.isEmpty && state.vector.dots.allSatisfy { own.contains($0.replica) }
-                        && state.outstanding.isEmpty
-                } ?? false
-            return Retention(
-                isLive: state?.recordsID == dataset || undurableIDs.contains(dataset),
-                historyVersions: isSystem ? 0 : options.historyVersions, agedBefore: agedBefore,
-                dirtiness: state?.dirtiness(ownIDs: own)
-                    ?? Dirtiness(ownIDs: own, acknowledged: VersionVector()),
-                isSolitary: isSolitary)
-        }
     }
 }

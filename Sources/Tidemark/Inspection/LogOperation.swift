@@ -20,6 +20,10 @@ public struct LogOperation: Hashable, Sendable {
         case replicaRenamed
         /// What was seen of a replica counts no more, because two stores wrote under its id.
         case replicaDisowned
+        /// From now on nothing need be left of some deletions; who lacks them starts afresh.
+        case deletionsForgotten
+        /// A peer was retired: it is no longer waited for.
+        case peerRetired
     }
 
     public let kind: Kind

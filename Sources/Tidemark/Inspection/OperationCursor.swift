@@ -144,6 +144,14 @@ public final class OperationCursor {
             return LogOperation(
                 kind: .replicaDisowned, segment: file, offset: offset, dataset: name,
                 detail: "\(id)\(isSettled ? ", and settled" : "")")
+        case .forgotten(let name, let deletions):
+            return LogOperation(
+                kind: .deletionsForgotten, segment: file, offset: offset, dataset: name,
+                detail: "up to \(deletions.time), seen \(deletions.vector)")
+        case .retired(let name, let peer):
+            return LogOperation(
+                kind: .peerRetired, segment: file, offset: offset, dataset: name,
+                detail: peer.description)
         }
     }
 }

@@ -11,6 +11,8 @@
 ///     11  renamed:    16 bytes: the store's new ReplicaID
 ///     12  adopted:    counted name, see ``AdoptedState``
 ///     13  disowned:   counted name, 16 bytes id of a replica, byte 1 if all of it was compared
+///     14  forgotten:  counted name, vector and 8 bytes time of deletions that may be forgotten
+///     15  retired:    counted name, 16 bytes id of a peer that is waited for no longer
 ///     16  entry:      see ``EntryLayout``
 @safe
 enum LogItem {
@@ -24,6 +26,8 @@ enum LogItem {
     case renamed(ReplicaID)
     case adopted(name: String, AdoptedState)
     case disowned(name: String, ReplicaID, isSettled: Bool)
+    case forgotten(name: String, ForgottenDeletions)
+    case retired(name: String, ReplicaID)
     case entry(Entry, at: UnsafeRawPointer)
 
     enum Code: UInt8 {
@@ -37,6 +41,8 @@ enum LogItem {
         case renamed = 11
         case adopted = 12
         case disowned = 13
+        case forgotten = 14
+        case retired = 15
         case entry = 16
     }
 }
@@ -114,6 +120,12 @@ struct LogItemReader {
             let name = try reader.datasetName()
             return .disowned(
                 name: name, try reader.replicaID(), isSettled: try reader.byte() == 1)
+        case .forgotten:
+            let name = try reader.datasetName()
+            return .forgotten(name: name, try reader.forgottenDeletions())
+        case .retired:
+            let name = try reader.datasetName()
+            return .retired(name: name, try reader.replicaID())
         case .origin:
             return .origin(
                 Origin(
@@ -179,6 +191,11 @@ extension ByteReader {
             time: HybridTime(rawValue: try fixed64()), replica: try replicaID())
     }
 
+    mutating func forgottenDeletions() throws(Malformed) -> ForgottenDeletions {
+        ForgottenDeletions(
+            vector: try vector(), time: HybridTime(rawValue: try fixed64()))
+    }
+
     mutating func checkpoint() throws(Malformed) -> PeerCheckpoint {
         PeerCheckpoint(
             pulledThrough: SyncCount(rawValue: try varint()),
@@ -192,6 +209,11 @@ extension ByteWriter {
         append(lifecycle.wiped)
         append(fixed64: lifecycle.time.rawValue)
         append(lifecycle.replica)
+    }
+
+    mutating func append(_ deletions: ForgottenDeletions) {
+        append(deletions.vector)
+        append(fixed64: deletions.time.rawValue)
     }
 
     mutating func append(_ checkpoint: PeerCheckpoint) {

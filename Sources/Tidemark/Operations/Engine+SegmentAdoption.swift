@@ -158,7 +158,7 @@ extension Engine {
                 try check(notes)
                 return adopted.byteCountMax + lifecycleBytesMax(state) + 512
                     + 32 * (adopted.vector.count + (state.peers[peer]?.vector.count ?? 0))
-                    + bytesMax(of: notes)
+                    + bytesMax(of: notes) + bytesMax(of: offer.knowledge.forgotten)
             }
             guard state.isVisible, state.neverHadRecords,
                 offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
@@ -172,6 +172,7 @@ extension Engine {
             var whole = adopted
             whole.lifecycle = state.lifecycle.joined(with: adopted.lifecycle)
             adopt(whole, in: state, &block)
+            note(offer.knowledge.forgotten, in: state, &block)
             // No entry ever had it, so that it may do for another dataset.
             noteUnused(number...number)
             // All of ours is the peer's, too.

@@ -51,9 +51,12 @@ extension Engine {
     func segmentOffer(
         of state: DatasetState, bytesMin: UInt64
     ) throws(StoreError) -> SegmentOffer? {
-        let (view, id, lifecycle) = try monitor.withLock { () throws(StoreError) in
+        let (view, id, lifecycle, forgotten) = try monitor.withLock { () throws(StoreError) in
             try checkOpen()
-            return (currentView, state.isVisible ? state.recordsID : 0, state.lifecycle)
+            return (
+                currentView, state.isVisible ? state.recordsID : 0, state.lifecycle,
+                state.forgotten
+            )
         }
         // What the records of the store say is of the same moment as the runs beside them.
         guard id != 0,
@@ -77,8 +80,11 @@ extension Engine {
             }
             if !segments.isEmpty { runs.append(segments) }
         }
+        // Merges may have forgotten deletions since the last log was sealed.
+        var knowledge = sealed.knowledge
+        knowledge.forgotten = forgotten
         let offer = SegmentOffer(
-            dataset: id, knowledge: sealed.knowledge, outstanding: sealed.outstanding,
+            dataset: id, knowledge: knowledge, outstanding: sealed.outstanding,
             expiredThrough: sealed.expiredThrough, wipedTime: sealed.wipedTime,
             collectedThrough: loss.collectedThrough, wholeFrom: loss.wholeFrom,
             wholeFromTime: loss.wholeFromTime, runs: runs)

@@ -13,6 +13,8 @@ final class SalvagedLog {
         case renamed(ReplicaID)
         case adopted(name: String, AdoptedState)
         case disowned(name: String, ReplicaID, isSettled: Bool)
+        case forgotten(name: String, ForgottenDeletions)
+        case retired(name: String, ReplicaID)
     }
 
     let file: SalvageFile
@@ -155,6 +157,10 @@ final class SalvagedLog {
             events.append(.adopted(name: name, adopted))
         case .disowned(let name, let id, let isSettled):
             events.append(.disowned(name: name, id, isSettled: isSettled))
+        case .forgotten(let name, let deletions):
+            events.append(.forgotten(name: name, deletions))
+        case .retired(let name, let peer):
+            events.append(.retired(name: name, peer))
         }
     }
 

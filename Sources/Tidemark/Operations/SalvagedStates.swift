@@ -83,7 +83,7 @@ struct SalvagedStates {
                     if id == 0 { state.forgetUnfinishedExchanges() }
                     state.lifecycle = lifecycle
                 case .checkpoint(let name, let peer, let checkpoint):
-                    state(name, in: log)?.peers[peer] = checkpoint
+                    state(name, in: log)?.register(peer, at: checkpoint)
                 case .seen(let name, let vector):
                     state(name, in: log)?.see(vector)
                 case .renamed(let id):
@@ -96,6 +96,11 @@ struct SalvagedStates {
                     // A repaired store writes under a new id and claims nothing of its old ones
                     // but what lies here; what others wrote under them comes with an exchange.
                     state(name, in: log)?.disown(id, isSettled: isSettled)
+                case .forgotten(let name, let deletions):
+                    timeMax = max(timeMax, deletions.time.rawValue)
+                    state(name, in: log)?.forget(deletions)
+                case .retired(let name, let peer):
+                    state(name, in: log)?.retire(peer)
                 }
             }
         }

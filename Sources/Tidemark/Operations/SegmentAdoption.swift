@@ -289,9 +289,9 @@ extension SegmentOffer {
         else { return false }
         let timeMax = UInt64(Int64.max)
         let lifecycle = knowledge.lifecycle
-        guard wipedTime < timeMax, lifecycle.time.rawValue < timeMax, !lifecycle.isDeleted else {
-            return false
-        }
+        guard wipedTime < timeMax, lifecycle.time.rawValue < timeMax, !lifecycle.isDeleted,
+            knowledge.forgotten.isStorable
+        else { return false }
         for vector in [knowledge.vector, outstanding, lifecycle.wiped] {
             guard vector.dots.allSatisfy({ $0.counter <= Limits.countMax }) else { return false }
         }

@@ -2,11 +2,14 @@ extension Engine {
     /// Sums over the records of a dataset as of now. O(n) when there is no table of it that can be
     /// brought to this moment; else in proportion to the changes since it was asked for last.
     ///
-    /// - Parameter isExchange: whether they are for a peer, which is told of what a deleted dataset
-    ///   still holds, too.
+    /// - Parameters:
+    ///   - forgotten: tombstones that had seen no more than this do not count.
+    ///   - isExchange: whether they are for a peer, which is told of what a deleted dataset still
+    ///     holds, too.
     /// - Throws: `datasetNotFound` unless `isExchange`, and what reading throws.
     func recordSums(
-        of state: DatasetState, _ kind: SumKind, isExchange: Bool
+        of state: DatasetState, _ kind: SumKind, forgotten: VersionVector = VersionVector(),
+        isExchange: Bool
     ) throws(StoreError) -> RecordSums {
         let (moment, id, tails, knowledge) = try monitor.withLock { () throws(StoreError) in
             try checkOpen()
@@ -19,7 +22,7 @@ extension Engine {
             }
             return (moment, id, tails, state.knowledge)
         }
-        let scan = SumScan(moment: moment, dataset: id, kind: kind)
+        let scan = SumScan(moment: moment, dataset: id, kind: kind, forgotten: forgotten)
         let segments = moment.view.segments.map(\.number)
         if id != 0, let known = sumTables.table(of: id, kind),
             let table = try renewed(
@@ -38,7 +41,10 @@ extension Engine {
         _ table: SumTable, by scan: SumScan, tails: [UInt], syncCount: SyncCount,
         segments: [UInt64]
     ) throws(StoreError) -> SumTable? {
-        guard table.syncCount <= syncCount else { return nil }
+        guard table.syncCount <= syncCount, scan.forgotten.covers(table.forgotten) else {
+            return nil
+        }
+        let hasForgottenMore = table.deletedCount > 0 && scan.forgotten != table.forgotten
         if table.segments != segments {
             guard table.deletedCount == 0 else { return nil }
             for segment in scan.moment.view.segments {
@@ -46,13 +52,22 @@ extension Engine {
                 guard collected <= table.syncCount.rawValue else { return nil }
             }
         }
-        if table.syncCount == syncCount, scan.now.map(table.holds(at:)) ?? true {
-            return SumTable(table, syncCount: syncCount, segments: segments)
+        if table.syncCount == syncCount, !hasForgottenMore,
+            scan.now.map(table.holds(at:)) ?? true
+        {
+            return SumTable(
+                table, forgotten: scan.forgotten, syncCount: syncCount, segments: segments)
         }
         var isStale = [Bool](repeating: false, count: table.leaves.count)
         var staleCount = 0
         if let now = scan.now {
             for (index, leaf) in table.leaves.enumerated() where !leaf.holds(at: now) {
+                isStale[index] = true
+                staleCount += 1
+            }
+        }
+        if hasForgottenMore {
+            for (index, leaf) in table.leaves.enumerated() where leaf.deletedCount > 0 {
                 isStale[index] = true
                 staleCount += 1
             }
@@ -73,7 +88,8 @@ extension Engine {
             }
         }
         guard staleCount > 0 else {
-            return SumTable(table, syncCount: syncCount, segments: segments)
+            return SumTable(
+                table, forgotten: scan.forgotten, syncCount: syncCount, segments: segments)
         }
         return try scan.renewed(
             table, where: isStale, syncCount: syncCount, segments: segments)

@@ -1,14 +1,15 @@
 /// What of each record goes into a sum.
 enum SumKind: Hashable, Sendable {
     /// Which version it is, and nothing that must be read for it: what replicas compare range by
-    /// range to find out where they differ.
+    /// range to find out where they differ. Tombstones count, but for those that one of the two has
+    /// forgotten.
     ///
     /// XXH3-128 over the hash of the version's origin, its counter, its writer's entry in the
     /// version's vector, time, time of expiry, a byte for its form, and the key. The origin is the
     /// writer and what that had seen of others. The form is 1 for a value, 2 for a tombstone, and
     /// 0 for either where the record expires, since both mean the same then.
     case versions
-    /// What ``Dataset/digest()`` says.
+    /// What ``Dataset/digest()`` says, of live records alone.
     case contents
 }
 
@@ -27,15 +28,12 @@ struct RecordHasher {
     }
 
     private let kind: SumKind
-    /// By which records have expired.
-    private let now: UInt64
     private var writer = ByteWriter()
     private var origins: [OriginKey: Origin] = [:]
     private var last: (key: OriginKey, origin: Origin)?
 
-    init(_ kind: SumKind, now: UInt64) {
+    init(_ kind: SumKind) {
         self.kind = kind
-        self.now = now
     }
 
     /// - Throws: `corruption` or `inputOutput` if the value is wanted, lies apart, and cannot be
@@ -86,6 +84,7 @@ struct RecordHasher {
         return found
     }
 
+    /// - Parameter entry: of a live record.
     private mutating func writeContents(
         of entry: Entry, _ tables: VersionTables
     ) throws(StoreError) {
@@ -94,11 +93,9 @@ struct RecordHasher {
         writer.append(dot.replica)
         writer.append(fixed64: dot.counter)
         writer.append(fixed64: entry.stamp.time)
-        let isLive = entry.isLive(at: now)
-        writer.append(byte: (isLive ? EntryKind.put : .delete).rawValue)
+        writer.append(byte: EntryKind.put.rawValue)
         writer.append(fixed64: entry.expiresAt)
         writer.append(counted: entry.key)
-        guard isLive else { return writer.append(counted: ByteView.empty) }
         guard entry.isApart else { return writer.append(counted: entry.valueField) }
         let value = try tables.value(of: entry)
         writer.append(varint: value.count)

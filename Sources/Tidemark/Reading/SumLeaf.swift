@@ -3,7 +3,7 @@ struct SumLeaf: Sendable {
     /// No key of it lies before; the first leaf of a table has none.
     let lowerBound: [UInt8]
     private(set) var sum = RecordsSum()
-    /// Tombstones among its records.
+    /// Tombstones among the records that count.
     private(set) var deletedCount = 0
     /// The sum holds from then on and before then, in milliseconds since 1970: in between, no
     /// record of it expires.
@@ -31,6 +31,11 @@ struct SumLeaf: Sendable {
         } else {
             holdsFrom = max(holdsFrom, entry.expiresAt)
         }
+    }
+
+    /// Takes note of a record that does not count now because it has expired.
+    mutating func passOver(_ entry: Entry) {
+        holdsFrom = max(holdsFrom, entry.expiresAt)
     }
 
     /// Both as one.
@@ -64,10 +69,19 @@ struct SumLeafMaker {
         current = SumLeaf(from: lowerBound)
     }
 
-    mutating func add(_ entry: Entry, _ hash: RecordHash) {
+    /// - Parameter hash: nil for a record that does not count.
+    mutating func add(_ entry: Entry, _ hash: RecordHash?) {
+        guard let hash else { return passOver(entry) }
         if current.sum.count >= recordsMax { endLeaf(before: entry.key) }
         current.add(entry, hash, now: now)
         if current.sum.count == recordsMax { lastKey = entry.key.array }
+    }
+
+    private mutating func passOver(_ entry: Entry) {
+        guard now != nil, entry.kind == .put, entry.hasExpiry else { return }
+        current.passOver(entry)
+        // It was noted in this leaf, so the next one begins behind it.
+        if current.sum.count >= recordsMax { lastKey = entry.key.array }
     }
 
     private mutating func endLeaf(before key: ByteView) {
@@ -108,7 +122,8 @@ struct SumLeafMaker {
     /// All leaves. Only the one that begins a dataset may be empty: in place of any other the one
     /// before it reaches further.
     mutating func finish() -> [SumLeaf] {
-        if current.sum.count > 0 || current.lowerBound.isEmpty { leaves.append(current) }
+        let isNeeded = current.sum.count > 0 || current.holdsFrom > 0
+        if isNeeded || current.lowerBound.isEmpty { leaves.append(current) }
         return leaves
     }
 }

@@ -1,4 +1,4 @@
-// Sums over the records of a dataset, tombstones included, in leaves of neighbouring keys: what
+// Sums over the records of a dataset in leaves of neighbouring keys: what
 // makes it cheap to sum over any range of keys, and to keep the sums up while records change.
 //
 // A table holds for one moment. To bring it to a later one, the leaves in which a key has changed
@@ -8,8 +8,10 @@
 //
 // What changes the records without counting as a change of the dataset:
 // - time, in which records expire: each leaf says from when and until when it holds;
-// - compaction that forgets tombstones: a table with tombstones does not outlive the segments that
-//   it was made over, and one without any only if nothing was collected since;
+// - compaction that forgets tombstones: a table in which tombstones count does not outlive the
+//   segments that it was made over, and one without any only if nothing was collected since;
+// - that more deletions count as forgotten: then the leaves are walked over in which tombstones
+//   count;
 // - that the dataset was deleted or wiped: its records have another number then, and a table is
 //   one of a number.
 
@@ -23,6 +25,8 @@ struct SumTable: Sendable {
 
     let dataset: DatasetID
     let kind: SumKind
+    /// Tombstones that had seen no more than this do not count.
+    let forgotten: VersionVector
     /// All changes up to here are in it.
     let syncCount: SyncCount
     /// The numbers of the segments of its moment.
@@ -33,18 +37,19 @@ struct SumTable: Sendable {
     let leaves: [SumLeaf]
     /// For each leaf, and for the end, the sum of all leaves before.
     private let sumsBefore: [RecordsSum]
-    /// Tombstones among the records.
+    /// Tombstones that count.
     let deletedCount: Int
     /// When all leaves hold: see ``SumLeaf``.
     private let holdsFrom: UInt64
     private let holdsBefore: UInt64
 
     init(
-        dataset: DatasetID, _ kind: SumKind, syncCount: SyncCount, segments: [UInt64],
-        leafRecordsMax: Int, leaves: [SumLeaf]
+        _ scan: SumScan, syncCount: SyncCount, segments: [UInt64], leafRecordsMax: Int,
+        leaves: [SumLeaf]
     ) {
-        self.dataset = dataset
-        self.kind = kind
+        dataset = scan.dataset
+        kind = scan.kind
+        forgotten = scan.forgotten
         self.syncCount = syncCount
         self.segments = segments
         self.leafRecordsMax = leafRecordsMax
@@ -66,9 +71,14 @@ struct SumTable: Sendable {
     }
 
     /// The same of a later moment at which all leaves hold.
-    init(_ other: SumTable, syncCount: SyncCount, segments: [UInt64]) {
+    ///
+    /// - Parameter forgotten: no less than before, and no more tombstones that count.
+    init(
+        _ other: SumTable, forgotten: VersionVector, syncCount: SyncCount, segments: [UInt64]
+    ) {
         dataset = other.dataset
         kind = other.kind
+        self.forgotten = forgotten
         self.syncCount = syncCount
         self.segments = segments
         leafRecordsMax = other.leafRecordsMax
@@ -143,28 +153,46 @@ struct SumScan: Sendable {
     /// 0 if there are no records.
     let dataset: DatasetID
     let kind: SumKind
+    /// Tombstones that had seen no more than this do not count.
+    var forgotten = VersionVector()
 
     /// By which a hash is made; nil if the time does not matter.
     var now: UInt64? { kind == .contents ? moment.now : nil }
 
+    /// Whether a record is summed over.
+    private func counts(_ entry: Entry, _ tables: VersionTables) -> Bool {
+        switch kind {
+        case .contents:
+            entry.isLive(at: moment.now)
+        case .versions:
+            entry.kind == .put || forgotten.isEmpty
+                || !forgotten.covers(tables.version(of: entry).vector)
+        }
+    }
+
     /// O(records in the range).
+    ///
+    /// - Parameter body: is given no hash for a record that does not count.
     func forEach(
-        in range: KeyRange, _ body: (Entry, RecordHash) throws(StoreError) -> Void
+        in range: KeyRange, _ body: (Entry, RecordHash?) throws(StoreError) -> Void
     ) throws(StoreError) {
         guard dataset != 0, !range.isEmpty else { return }
-        var hasher = RecordHasher(kind, now: moment.now)
+        var hasher = RecordHasher(kind)
         var steps = try ScanSteps(
             moment, dataset: dataset, range: range, order: .forward, includingDeleted: true)
         while let entry = try steps.nextEntry() {
             // Marks of dropped records stand for nothing that is here.
             guard entry.stamp.counter > 0 else { continue }
-            try body(entry, try hasher.hash(entry, steps.tables))
+            let tables = steps.tables
+            try body(entry, counts(entry, tables) ? hasher.hash(entry, tables) : nil)
         }
     }
 
     func sum(of range: KeyRange) throws(StoreError) -> RecordsSum {
         var sum = RecordsSum()
-        try forEach(in: range) { _, hash in sum.add(hash) }
+        try forEach(in: range) { _, hash in
+            if let hash { sum.add(hash) }
+        }
         return sum
     }
 
@@ -185,8 +213,8 @@ struct SumScan: Sendable {
         try forEach(in: .all) { entry, hash in maker.add(entry, hash) }
         let leafRecordsMax = maker.recordsMax
         return SumTable(
-            dataset: dataset, kind, syncCount: syncCount, segments: segments,
-            leafRecordsMax: leafRecordsMax, leaves: maker.finish())
+            self, syncCount: syncCount, segments: segments, leafRecordsMax: leafRecordsMax,
+            leaves: maker.finish())
     }
 
     /// A table in which the marked leaves are walked over anew; nil if it would become too large.
@@ -212,7 +240,7 @@ struct SumScan: Sendable {
             index = end
         }
         return SumTable(
-            dataset: dataset, kind, syncCount: syncCount, segments: segments,
-            leafRecordsMax: table.leafRecordsMax, leaves: leaves)
+            self, syncCount: syncCount, segments: segments, leafRecordsMax: table.leafRecordsMax,
+            leaves: leaves)
     }
 }

@@ -21,11 +21,12 @@ extension Dataset {
     package func hasPeers() throws(StoreError) -> Bool {
         try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkOpen()
-            return !state.peers.isEmpty
+            return !state.peers.isEmpty || !state.retired.isEmpty
         }
     }
 
-    /// The newest version of each key changed after `since`, in the order of change.
+    /// The newest version of each key changed after `since`, in the order of change, but for
+    /// deletions that count as forgotten.
     ///
     /// - Parameters:
     ///   - recordsMax: records in the page at most, at least 1.
@@ -49,7 +50,8 @@ extension Dataset {
                 || excluding.contains(record.version.dot)
                     && excluding.covers(record.version.vector)
                     && !changes.knowledge.lifecycle.wiped.contains(record.version.dot)
-            if !isKnown {
+            let isForgotten = record.isDeleted && changes.knowledge.forgotten.covers(record.version)
+            if !isKnown, !isForgotten {
                 let size = record.key.count + (record.value?.count ?? 0)
                 let isFull =
                     records.count >= max(1, recordsMax)

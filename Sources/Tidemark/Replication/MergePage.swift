@@ -182,6 +182,8 @@ package struct MergeEnd: Sendable {
     package var notes: [SystemNote] = []
     /// The same of what is noted only if a record of the page is stored.
     package var traces: [SystemNote] = []
+    /// Who stands behind the page.
+    package var meeting: Meeting?
 
     package init(
         peer: ReplicaID, through: SyncCount, vector: VersionVector, isLast: Bool,

@@ -22,7 +22,8 @@ package struct RecordMark: Hashable, Sendable {
     }
 }
 
-/// Sums over ranges of keys of one dataset at one moment, tombstones included. Holds the segments
+/// Sums over ranges of keys of one dataset at one moment, tombstones included that none of two
+/// replicas has forgotten. Holds the segments
 /// of its moment on disk for as long as it is there.
 package struct RecordSums: Sendable {
     private let table: SumTable
@@ -124,6 +125,7 @@ package struct RecordSums: Sendable {
         var marks: [RecordMark] = []
         var bytesLeft = keyBytesMax
         try scan.forEach(in: range) { entry, hash in
+            guard let hash else { return }
             bytesLeft -= entry.key.count
             if bytesLeft >= 0 {
                 marks.append(RecordMark(key: entry.key.array, mark: hash.low))
@@ -135,8 +137,13 @@ package struct RecordSums: Sendable {
 
 extension Dataset {
     /// Sums over which version each record is, for finding out where two replicas differ.
-    package func recordSums() throws(StoreError) -> RecordSums {
-        try engine.recordSums(of: state, .versions, isExchange: true)
+    ///
+    /// - Parameter forgotten: what either of the two has forgotten, and both have seen: tombstones
+    ///   that had seen no more than this do not count.
+    package func recordSums(
+        forgotten: VersionVector = VersionVector()
+    ) throws(StoreError) -> RecordSums {
+        try engine.recordSums(of: state, .versions, forgotten: forgotten, isExchange: true)
     }
 
     /// Everything seen, and what an unfinished exchange has brought.

@@ -86,6 +86,12 @@ package struct ReplicationBatch: Sendable {
     package var isSettled = false
     /// Joined into the dataset's vector: only when everything it covers has been applied.
     package var seen: VersionVector?
+    /// Deletions that count as forgotten from here on, beside what a meeting brings.
+    package var forgotten: ForgottenDeletions?
+    /// Who stands behind what comes from a peer.
+    package var meeting: Meeting?
+    /// At the end of a fresh start: what was written here since the peer was last asked.
+    package var outlivers: Outlivers?
     /// Joined into the dataset's lifecycle; what it wipes goes before the writes come.
     package var lifecycle: DatasetLifecycle?
     /// Records of the store's own datasets that stand or fall with the rest.

@@ -5,11 +5,17 @@ package struct DatasetKnowledge: Hashable, Sendable {
     /// The last operation applied here at that moment.
     package let syncCount: SyncCount
     package let lifecycle: DatasetLifecycle
+    /// Deletions of which nothing is left.
+    package var forgotten: ForgottenDeletions
 
-    package init(vector: VersionVector, syncCount: SyncCount, lifecycle: DatasetLifecycle) {
+    package init(
+        vector: VersionVector, syncCount: SyncCount, lifecycle: DatasetLifecycle,
+        forgotten: ForgottenDeletions = ForgottenDeletions()
+    ) {
         self.vector = vector
         self.syncCount = syncCount
         self.lifecycle = lifecycle
+        self.forgotten = forgotten
     }
 }
 

@@ -259,6 +259,9 @@ extension SyncSession {
         // How much of its writes the sender remembers to be here, a bundle does not say.
         known = (checkpoint.vector, .zero)
         pullPosition = start
+        isFile = true
+        defer { endFreshStart() }
+        try await meet(bundle)
         try await admitHeld()
         let isAll = try await pull()
         if let firstFailure { throw firstFailure }
@@ -266,5 +269,32 @@ extension SyncSession {
         let lacksAny = try hasFailures([.incoming])
         result.isComplete = isAll && !lacksAny
         return try finished()
+    }
+
+    /// Finds out whether either side lacks deletions that the other has forgotten. What the bundle
+    /// has is then judged record by record; of what is here its maker cannot be asked.
+    private func meet(_ bundle: BundleSummary) async throws(SyncError) {
+        let forgotten = bundle.knowledge.forgotten
+        let (ours, unsettled) = try engine(dataset.name) { () throws(StoreError) in
+            (
+                try dataset.knowledge(),
+                try dataset.unsettledPage(
+                    since: .zero, lacking: forgotten.vector, isOwn: false, countMax: 1,
+                    bytesMax: 1)
+            )
+        }
+        // All pages are here, so what stands in the last one holds for each.
+        remote = bundle.knowledge
+        judgesPeer = !trusted(bundle.knowledge.vector).covers(ours.forgotten.vector)
+        guard !ours.vector.covers(forgotten.vector) else { return }
+        guard unsettled.versions.isEmpty else {
+            throw SyncError(
+                .wrongBundle,
+                "the bundle's maker has forgotten deletions of which this store has not heard, so "
+                    + "that records here may be dead; exchange with it over a network once, and "
+                    + "then import bundles again")
+        }
+        // There is nothing to ask about.
+        try await startAfresh(forgotten)
     }
 }

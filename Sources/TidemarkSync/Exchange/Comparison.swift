@@ -136,7 +136,7 @@ extension PeerKnowledge {
     init(_ knowledge: DatasetKnowledge) {
         self.init(
             vector: knowledge.vector, syncCount: knowledge.syncCount,
-            lifecycle: PeerLifecycle(knowledge.lifecycle))
+            lifecycle: PeerLifecycle(knowledge.lifecycle), forgotten: knowledge.forgotten)
     }
 }
 

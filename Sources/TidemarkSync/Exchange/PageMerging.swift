@@ -27,7 +27,8 @@ extension SyncSession {
     ///
     /// - Returns: false if it must be applied record by record; then nothing has changed.
     func mergeAtOnce(_ page: RecordPage) throws(SyncError) -> Bool {
-        guard !isForked, !isFrozen, !options.comparesOneByOne, options.validate == nil,
+        guard !isForked, !isFrozen, !judgesPeer, freshStart == nil || !page.isLast,
+            !options.comparesOneByOne, options.validate == nil,
             !has(.checkpointApartFromRecords), let arrived = page.arrived
         else { return false }
         // What may have to be held is looked at record by record.
@@ -44,6 +45,7 @@ extension SyncSession {
                 end.notes = try BatonBook(dataset).notes(
                     taking: page.knowledge.batons, settling: [])
                 if !arrived.items.isEmpty { end.traces = try arrivalNotes() }
+                end.meeting = meeting(page)
                 return try dataset.merge(arrived, by: mergeRule, then: end)
             }
         } catch {
@@ -91,6 +93,7 @@ extension SyncResponder {
                 end.traces = try ArrivalLog(dataset, journal).notes(
                     from: request.address.from, .answered, exchange: nil)
             }
+            end.meeting = meeting(request)
             let outcome = try dataset.merge(arrived, by: .leave, then: end)
             var plan = Plan(syncCount: outcome.syncCountBefore, lifecycle: lifecycle)
             plan.stored = outcome.stored

@@ -208,6 +208,25 @@ struct PeerConnection: Sendable {
         return blocks
     }
 
+    func inquire(
+        _ request: InquiryRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> InquiryAnswer {
+        let answer = try await ask(.inquiry(request), &traffic)
+        guard case .inquiryAnswer(let told) = answer else { throw Self.misplaced(answer) }
+        guard told.absent.last.map({ $0 < request.page.recordCount }) ?? true else {
+            throw .badMessage("the peer answers about a record that it was not asked about")
+        }
+        return told
+    }
+
+    func bury(
+        _ request: BurialRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> BurialAnswer {
+        let answer = try await ask(.burial(request), &traffic)
+        guard case .burialAnswer(let told) = answer else { throw Self.misplaced(answer) }
+        return told
+    }
+
     private func ask(
         _ message: SyncMessage, _ traffic: inout Traffic, isWatch: Bool = false
     ) async throws(SyncError) -> SyncMessage {

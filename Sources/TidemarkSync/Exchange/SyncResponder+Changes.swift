@@ -32,7 +32,7 @@ extension SyncResponder {
             let page = try dataset.writtenPage(
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
-                excluding: request.vector, after: [])
+                excluding: request.isAfresh ? VersionVector() : request.vector, after: [])
             var told = try dataset.told(page, isDrawing: isRemembered)
             // What was left out of what we pushed to the asker lies before its position.
             let failed = try FailedBook(dataset, .outgoing)
@@ -110,17 +110,29 @@ extension SyncResponder {
                 try dataset.join(theirs.lifecycle)
             }
         }
-        if let plan = try mergeAtOnce(request, dataset) {
-            return try answer(plan.outcome, after: plan, request, dataset)
+        let plan: Plan
+        do throws(SyncError) {
+            plan = try apply(request, to: dataset, checkpoint, isPart: isPart)
+        } catch {
+            guard error.isOfLateness else { throw error }
+            return try answer(.late, after: nil, request, dataset)
         }
+        return try answer(plan.outcome, after: plan, request, dataset)
+    }
+
+    /// - Throws: also what says that one of the two sides is late.
+    private func apply(
+        _ request: PushRequest, to dataset: Dataset, _ checkpoint: PeerCheckpoint, isPart: Bool
+    ) throws(SyncError) -> Plan {
+        if !isPart, let plan = try mergeAtOnce(request, dataset) { return plan }
         for _ in 0..<SyncLimits.comparisonRoundsMax {
-            let plan = try engine(dataset.name) { () throws(StoreError) in
+            let plan = try engine(dataset.name) { () throws(StoreError) -> Plan? in
                 let plan = try makePlan(request, for: dataset, checkpoint, isPart: isPart)
+                // Records of a part are judged by what was forgotten before they were looked at.
+                if isPart, plan.forgotten != (try dataset.knowledge().forgotten) { return nil }
                 return try dataset.replicate(plan.batch).isEmpty ? plan : nil
             }
-            if let plan {
-                return try answer(plan.outcome, after: plan, request, dataset)
-            }
+            if let plan { return plan }
         }
         throw SyncError(
             .contended,
@@ -179,12 +191,17 @@ extension SyncResponder {
         /// Of the moment at which it was made.
         let syncCount: SyncCount
         let lifecycle: DatasetLifecycle
+        /// Whether what it stores is something else than what the asker has.
+        var hasRenewed = false
+        /// Of the same moment.
+        var forgotten = ForgottenDeletions()
         /// How many records it stores.
         var stored: Int?
 
         /// The count before the batch was applied, if nothing else was applied since the plan was
         /// made; each write counts one, unless the dataset was deleted in between.
         func count(before now: DatasetKnowledge) -> SyncCount? {
+            guard !hasRenewed else { return nil }
             let stored = stored ?? batch.writes.count
             return now.syncCount.rawValue == syncCount.rawValue + UInt64(stored)
                 && now.lifecycle == lifecycle
@@ -198,12 +215,17 @@ extension SyncResponder {
     ) throws(StoreError) -> Plan {
         let knowledge = try dataset.knowledge()
         var plan = Plan(syncCount: knowledge.syncCount, lifecycle: knowledge.lifecycle)
+        plan.forgotten = knowledge.forgotten
+        let meeting = meeting(request, isPart: isPart)
+        plan.batch.meeting = meeting
         let book = try BatonBook(dataset)
         // Of nobody there is nothing to be noted, and nowhere to note it is made for it.
         let isRemembered = request.address.from != .nobody
+        // What a late asker has is not held before it is known whether it is dead.
+        let isLate = !isPart && !meeting.vector.covers(knowledge.forgotten.vector)
         let conflicts = try compare(
             request.page, with: dataset, knowledge,
-            mayHold: isRemembered && book.disputed.isEmpty, &plan)
+            mayHold: isRemembered && book.disputed.isEmpty && !isLate, isPart: isPart, &plan)
         let batons = isRemembered ? request.page.knowledge.batons : []
         let held = plan.batch.notes
         plan.batch.notes += try book.notes(taking: batons, settling: [])
@@ -248,18 +270,32 @@ extension SyncResponder {
 
     /// Adds to a plan what is to be stored of a page.
     ///
-    /// - Parameter mayHold: whether what is dated too far ahead is kept apart.
+    /// - Parameters:
+    ///   - mayHold: whether what is dated too far ahead is kept apart.
+    ///   - isPart: whether they are of one who keeps a part.
     /// - Returns: the keys of those that are in conflict with what is here.
     private func compare(
         _ page: RecordPage, with dataset: Dataset, _ knowledge: DatasetKnowledge,
-        mayHold: Bool, _ plan: inout Plan
+        mayHold: Bool, isPart: Bool, _ plan: inout Plan
     ) throws(StoreError) -> [[UInt8]] {
         var conflicts: [[UInt8]] = []
         for record in page.records {
             let local = try dataset.storedRecord(for: record.key)
+            let judged = try isPart ? dataset.judged(record, beside: local, knowledge) : nil
+            let isDead = judged?.isEmpty ?? false
+            if isDead {
+                // The asker finds that there is nothing of it when it asks about the conflict.
+                if !record.isDeleted { conflicts.append(record.key) }
+                continue
+            }
             if mayHold, dataset.holds(record, beside: local, knowledge),
                 try hold(record, of: dataset, in: &plan)
             {
+                continue
+            }
+            if let judged {
+                plan.batch.writes += judged
+                plan.hasRenewed = true
                 continue
             }
             switch Comparison(

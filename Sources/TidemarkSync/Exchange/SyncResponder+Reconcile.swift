@@ -14,7 +14,7 @@ extension SyncResponder {
             try meet(request.address.from, dataset)
             // No record that is held is summed over, and no page of a search brings it.
             let claim = try dataset.vectorWithoutHeld()
-            let sums = try dataset.recordSums()
+            let sums = try dataset.recordSums(forgotten: request.asker.forgotten)
             var findings: [RangeFinding] = []
             var bytes = 0
             for claim in request.ranges {

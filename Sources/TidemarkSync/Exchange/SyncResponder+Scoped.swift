@@ -39,7 +39,10 @@ extension SyncResponder {
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
             page.knowledge.vector = claim
             if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
-            return ScopedPullAnswer(page: page, outside: pass.outside)
+            // After the changes were read, so that none of them was forgotten before unnoticed.
+            return ScopedPullAnswer(
+                page: page, outside: pass.outside,
+                forgottenThrough: try dataset.forgottenThrough())
         }
     }
 
@@ -50,24 +53,24 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) in
             let bytesMax = min(max(1, request.bytesMax), limits.pageBytesMax)
             var found = FoundRecords()
-            let book = try QuarantineBook(dataset)
-            let heldBefore = try book.dots()
+            let heldBefore = try QuarantineBook(dataset).keys()
             for item in request.items {
                 // Of each at least one is answered.
                 guard found.answered == 0 || found.bytes < bytesMax else { break }
                 found.note(try dataset.storedRecord(for: item.key), of: item, request.scope)
             }
-            // After the records were read, so that it covers no less than they do, but for what
-            // is held: its records were not asked for, and are not missing.
-            var knowledge = try dataset.told(
+            // After the records were read, so that it covers no less than they do.
+            let knowledge = try dataset.told(
                 try dataset.knowledge(), isDrawing: asker != .nobody)
-            knowledge.vector = try knowledge.vector.before(heldBefore + book.dots())
+            // What is held was seen, too, and is not missing.
+            let held = try heldBefore.union(QuarantineBook(dataset).keys())
             if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
             return LookupAnswer(
                 answered: found.answered,
                 page: RecordPage(
                     records: found.records, through: .zero, isLast: true, knowledge: knowledge),
-                outside: found.outside, missing: found.missing)
+                outside: found.outside,
+                missing: found.missing.filter { !held.contains($0) })
         }
     }
 
@@ -190,7 +193,9 @@ private struct FoundRecords {
             missing.append(item.key)
             return
         }
-        if record.version.dot == item.dot { return }
+        // A record that was buried is deleted under its own version.
+        let isBuried = record.isDeleted && record.expiresAt == nil
+        if record.version.dot == item.dot, !isBuried { return }
         if let scope, let value = record.value, !scope.matches(key: record.key, value: value) {
             outside.append(OutsideNotice(key: record.key, record.version))
         } else {

@@ -33,7 +33,7 @@ extension SyncResponder {
     }
 
     /// That there is the asker must be known before it has anything, as with a pull.
-    private func remember(_ asker: ReplicaID, _ dataset: Dataset) throws(StoreError) {
+    func remember(_ asker: ReplicaID, _ dataset: Dataset) throws(StoreError) {
         guard !store.options.isReadOnly else { return }
         try dataset.remember(try dataset.checkpoint(for: asker), of: asker)
         try store.sync()

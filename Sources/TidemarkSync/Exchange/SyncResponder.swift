@@ -104,9 +104,11 @@ public final class SyncResponder: Sendable {
         case .partPush(let request):
             return .pushAnswer(try answer(to: request, isPart: true))
         case .records(let request): return .recordsAnswer(try answer(to: request))
+        case .inquiry(let request): return .inquiryAnswer(try answer(to: request))
+        case .burial(let request): return .burialAnswer(try answer(to: request))
         case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
             .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer,
-            .recordsAnswer, .failure:
+            .recordsAnswer, .inquiryAnswer, .burialAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }
@@ -128,6 +130,7 @@ public final class SyncResponder: Sendable {
             let greeting = try greeting(for: name, asker: request.from)
             vectorEntries += greeting.knowledge?.vector.count ?? 0
             vectorEntries += greeting.knowledge?.lifecycle.wiped.count ?? 0
+            vectorEntries += greeting.knowledge?.forgotten.vector.count ?? 0
             if vectorEntries > SyncLimits.pageVectorEntriesMax, !datasets.isEmpty { break }
             datasets.append(greeting)
         }
@@ -175,7 +178,9 @@ public final class SyncResponder: Sendable {
             let checkpoint = try dataset.checkpoint(for: asker)
             var knowledge = PeerKnowledge(try dataset.knowledge())
             // What a part has seen proves nothing about what is here.
-            if isPart { knowledge.vector = VersionVector() }
+            if isPart {
+                (knowledge.vector, knowledge.forgotten) = (VersionVector(), ForgottenDeletions())
+            }
             let book = try BatonBook(dataset)
             knowledge.batons = book.batons
             return DatasetGreeting(

@@ -65,7 +65,7 @@ extension SyncSession {
         guard let observer = options.observer else { return }
         let refused: Set<[UInt8]>
         switch outcome {
-        case .gap, .accepted(changed: 0), .conflicts(_, changed: 0): return
+        case .gap, .late, .accepted(changed: 0), .conflicts(_, changed: 0): return
         case .accepted: refused = []
         case .conflicts(let keys, _):
             // Of more conflicts than can be listed it is not known which records they are.

@@ -132,8 +132,9 @@ extension SyncSession {
     ) async throws(SyncError) -> PullPlan {
         var plan = PullPlan()
         var batch = ReplicationBatch()
+        batch.meeting = meeting(page)
         for record in page.records {
-            try await compare(record, to: &plan, &batch, &settlement)
+            try await compare(record, isLeftOver: true, to: &plan, &batch, &settlement)
         }
         let refused = Set(plan.refused.map { $0.record.key })
         var notes = try self.notes(on: plan.settled)
@@ -220,7 +221,7 @@ extension SyncSession {
             records: [record], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: page,
-            disputed: peerDisputed.sorted())
+            disputed: peerDisputed.sorted(), settled: judged.forgotten)
         let failed = (key: record.key, write: record.version.dot)
         do throws(SyncError) {
             let answer = try await counted { connection, traffic throws(SyncError) in
@@ -235,6 +236,9 @@ extension SyncSession {
                 return true
             case .conflicts, .gap:
                 break
+            case .late:
+                // What follows finds that out, too.
+                return false
             }
         } catch {
             guard error.concernsRecords else { throw error }

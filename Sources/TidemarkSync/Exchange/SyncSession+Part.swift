@@ -28,8 +28,11 @@ struct PartExchange {
     var progress: PartProgress
     /// As it is stored.
     var stored: PartProgress
-    /// What the peer had seen when it had told everything.
-    var whole: VersionVector?
+    /// What the peer had seen, and what it had forgotten, when it had told everything.
+    var whole: (vector: VersionVector, forgotten: ForgottenDeletions)?
+    /// In the peer's order of change: up to there it may have forgotten deletions, and was asked
+    /// by key for all that is here.
+    var askedThrough = SyncCount.zero
 
     var scope: SyncScope { record.scope }
 
@@ -146,6 +149,10 @@ extension SyncSession {
             let page = answer.page
             if try noteFork(page.knowledge) { throw .forked }
             try await settleLifecycle(page.knowledge.lifecycle)
+            // Before the position moves past them.
+            if request.since < answer.forgottenThrough {
+                try await checkAll(through: answer.forgottenThrough)
+            }
             try await apply(
                 PartNews(
                     records: page.records, outside: answer.outside, knowledge: page.knowledge,
@@ -159,7 +166,7 @@ extension SyncSession {
         try await reviewIncoming()
         try await reviewPending()
         try await checkPending()
-        part?.whole = remote.map { trusted($0.vector) }
+        part?.whole = remote.map { (vector: trusted($0.vector), forgotten: $0.forgotten) }
         return true
     }
 
@@ -181,6 +188,24 @@ extension SyncSession {
         }
     }
 
+    /// Asks how all records of the scope are at the peer, but for writes that no peer has: it has
+    /// forgotten deletions of which it can no longer tell.
+    private func checkAll(through forgotten: SyncCount) async throws(SyncError) {
+        guard let part, part.askedThrough < forgotten else { return }
+        let end = try syncCount()
+        var position = SyncCount.zero
+        while position < end {
+            let (items, through) = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.brought(
+                    since: position, scope: part.scope, countMax: SyncLimits.lookupKeysMax)
+            }
+            try await lookUp(items, in: part.scope)
+            try await checkPending()
+            position = through
+        }
+        self.part?.askedThrough = forgotten
+    }
+
     /// Asks how records are now, and takes in what the answer is.
     ///
     /// - Parameter scope: nil to be told whatever they hold.
@@ -200,7 +225,8 @@ extension SyncSession {
             try await apply(
                 PartNews(
                     records: page.records, outside: answer.outside,
-                    missing: scope == nil ? [] : answer.missing, knowledge: page.knowledge))
+                    missing: scope == nil ? [] : answer.missing,
+                    refused: scope == nil ? answer.missing : [], knowledge: page.knowledge))
             report(.pulling, records: page.recordCount)
             rest = rest.dropFirst(answer.answered)
         }
@@ -230,6 +256,8 @@ extension SyncSession {
                 try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
                 var page = try dataset.told(changes)
                 page.knowledge.vector = claim
+                // It is nobody's word for what is there no more.
+                page.knowledge.forgotten = ForgottenDeletions()
                 if !has(.skipSyncBeforeSend) { try store.sync() }
                 return page
             }
@@ -264,6 +292,9 @@ extension SyncSession {
                 try await checkPending()
             case .gap(let syncCount):
                 pushPosition = syncCount
+            case .late:
+                // The peer is about to find out what of its own records is dead.
+                return false
             }
         }
     }
@@ -284,7 +315,11 @@ extension SyncSession {
         }
         guard let now, now.part.generation == part.record.generation else { throw .scopeChanged }
         let ours = page.knowledge.vector
-        return (page, now.part.mayClaim(ours, to: peer, theirs) ? ours : VersionVector())
+        // Who has not heard of deletions that are forgotten here must not take them for seen.
+        let mayClaim =
+            now.part.mayClaim(ours, to: peer, theirs)
+            && theirs.covers(page.knowledge.forgotten.vector)
+        return (page, mayClaim ? ours : VersionVector())
     }
 
     private func isNews(
@@ -345,7 +380,8 @@ extension SyncSession {
         try engine(dataset.name) { () throws(StoreError) in
             guard let book = try PartBook(dataset), book.part.isEnding,
                 book.part.generation == part.record.generation,
-                book.part.mayClaim(try dataset.vector.union(whole), to: peer, whole),
+                book.part.mayClaim(
+                    try dataset.vector.union(whole.vector), to: peer, whole.vector),
                 try !dataset.holdsBackVectors()
             else { return }
             // What others told under any scope is not all that they have, and what was handed to
@@ -357,7 +393,12 @@ extension SyncSession {
                 try dataset.remember(checkpoint, of: other)
             }
             var batch = ReplicationBatch()
-            batch.seen = whole
+            batch.seen = whole.vector
+            // Of what the peer had forgotten nothing is left here, either.
+            var meeting = Meeting(vector: whole.vector, forgotten: whole.forgotten)
+            meeting.settled = whole.forgotten.vector
+            meeting.isJudged = true
+            batch.meeting = meeting
             _ = try dataset.replicate(batch)
             _ = try book.end()
         }

@@ -9,6 +9,8 @@ struct PartNews {
     let outside: [OutsideNotice]
     /// Keys of which the peer has nothing.
     var missing: [[UInt8]] = []
+    /// The same of keys of which it does not take what is here.
+    var refused: [[UInt8]] = []
     let knowledge: PeerKnowledge
     /// In the peer's order of change: everything up to here was told; nil if it is about keys.
     var through: SyncCount?
@@ -122,6 +124,13 @@ extension SyncSession {
             else { continue }
             plan.drop(local)
         }
+        for key in news.refused {
+            // Also what is not known to have been handed over: the peer has it from somebody else.
+            guard let local = try stored(key), !local.isDeleted,
+                theirs.contains(local.version.dot)
+            else { continue }
+            plan.drop(local)
+        }
         return plan
     }
 
@@ -143,6 +152,16 @@ extension SyncSession {
         _ record: Record, to plan: inout PartPlan, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let local = try stored(record.key)
+        if let local, local.isBuried(by: record) {
+            plan.batch.writes.append(
+                ReplicatedWrite(
+                    key: record.key,
+                    content: .adopt(
+                        value: nil, version: local.version.joined(with: record.version.vector)),
+                    expected: local.version))
+            plan.pulled += 1
+            return
+        }
         let wiped = try engine(dataset.name) { () throws(StoreError) in
             try dataset.knowledge().lifecycle.wiped
         }
@@ -225,5 +244,14 @@ extension SyncSession {
             batch.writes.isEmpty && batch.drops.isEmpty && batch.notes.isEmpty
             && batch.checkpoint == nil
         return (isEmpty ? nil : batch, noted)
+    }
+}
+
+extension Record {
+    /// Whether it is dead by a tombstone under its own version. One that has expired is not: every
+    /// replica sees that by itself.
+    fileprivate func isBuried(by other: Record) -> Bool {
+        !isDropped && !isDeleted && other.isDeleted && other.expiresAt == nil
+            && other.version.dot == version.dot
     }
 }

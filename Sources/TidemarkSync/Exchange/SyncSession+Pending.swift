@@ -130,7 +130,8 @@ extension SyncSession {
                 continue
             }
             let count = plan.pending.count
-            try await compare(remote, isKnown: true, to: &plan, &batch, &settlement)
+            try await compare(
+                remote, isKnown: true, isLeftOver: true, to: &plan, &batch, &settlement)
             guard plan.pending.count > count else {
                 settled.append(entry)
                 continue

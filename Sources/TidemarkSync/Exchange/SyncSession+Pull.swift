@@ -20,7 +20,8 @@ extension SyncSession {
                     recordsMax: try dataset.recordsPerPage(
                         atMost: min(options.pageRecordsMax, recordsLeft)),
                     bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector),
-                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted())
+                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted(),
+                    isAfresh: judgesPeer)
             }
             let page = try await counted { connection, traffic throws(SyncError) in
                 try await connection.pull(request, &traffic)
@@ -28,6 +29,7 @@ extension SyncSession {
             if try noteFork(page.knowledge) { throw .forked }
             try await settleLifecycle(page.knowledge.lifecycle)
             try rewriteDoubtful(before: page)
+            if page.isLast { try await settleWrittenMeanwhile() }
             try await apply(page)
             remote = page.knowledge
             pullPosition = page.through
@@ -36,6 +38,7 @@ extension SyncSession {
         }
         try await settlePending()
         try await checkPending()
+        if judgesPeer { judged = (judging, pullPosition) }
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
         doubted = []
         confirmedKeys = []
@@ -69,7 +72,11 @@ extension SyncSession {
                     try replicate(batch)
                 } ?? []
             }
-            if moved.isEmpty { return noteApplied(plan) }
+            if moved.isEmpty {
+                noteApplied(plan)
+                try await bury(plan.dead)
+                return
+            }
         }
         throw SyncError(
             .contended,
@@ -98,6 +105,7 @@ extension SyncSession {
     ) async throws(SyncError) -> PullPlan {
         var plan = PullPlan()
         var batch = ReplicationBatch()
+        batch.meeting = meeting(page)
         for record in page.records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
@@ -125,9 +133,12 @@ extension SyncSession {
 
     /// What becomes of one record.
     ///
-    /// - Parameter isKnown: whether it came before, and was not refused.
+    /// - Parameters:
+    ///   - isKnown: whether it came before, and was not refused.
+    ///   - isLeftOver: whether it was left out or has waited since an earlier exchange, so that
+    ///     deletions may have been forgotten that it would have had to meet.
     func compare(
-        _ record: Record, isKnown: Bool = false, to plan: inout PullPlan,
+        _ record: Record, isKnown: Bool = false, isLeftOver: Bool = false, to plan: inout PullPlan,
         _ batch: inout ReplicationBatch, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let (local, knowledge) = try engine(dataset.name) { () throws(StoreError) in
@@ -139,13 +150,27 @@ extension SyncSession {
         let comparison = Comparison(
             local: local, incoming: record, seen: trusted(knowledge.vector),
             wiped: knowledge.lifecycle.wiped)
+        var judgement: Judgement?
+        if judgesPeer || (isLeftOver && !knowledge.forgotten.isEmpty) {
+            judgement = try self.judgement(on: record, beside: local, knowledge)
+        }
+        if case .dead? = judgement {
+            if !isKnown { plan.dead.append(record) }
+            return
+        }
         let isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
-        if comparison != .ignore || isAhead, !isKnown, let error = try await refusal(of: record) {
+        let isNews = comparison != .ignore || isAhead || judgement != nil
+        if isNews, !isKnown, let error = try await refusal(of: record) {
             plan.refused.append((record, error))
             return
         }
         // What is too large to be kept apart is compared like any other.
         if isAhead, try hold(record, in: &batch, &plan.held) { return }
+        if case .outlives(let write)? = judgement {
+            batch.writes.append(write)
+            plan.pulled += record.isDeleted ? 0 : 1
+            return
+        }
         if !knowledge.lifecycle.wiped.covers(record.version.vector),
             let verdict = verdict(on: record, beside: local)
         {
@@ -291,6 +316,9 @@ extension SyncSession {
             || !(holdsBack || knowledge.vector.covers(theirs))
         guard isNews else { return nil }
         batch.checkpoint = (peer, checkpoint)
+        if page.isLast, freshStart != nil {
+            batch.outlivers = Outlivers(since: settled.through, forgotten: settled.forgotten)
+        }
         if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin), !holdsBack {
             batch.seen = theirs
         }
@@ -315,6 +343,8 @@ struct PullPlan {
     var refused: [(record: Record, error: SyncError)] = []
     /// Keys of what is held because of its date.
     var held: [[UInt8]] = []
+    /// Of a late peer: what was seen and deleted here.
+    var dead: [Record] = []
     /// Whether the exchange must begin here again next time.
     var freezes = false
     /// Whether what waits is not in the book.

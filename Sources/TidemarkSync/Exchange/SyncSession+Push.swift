@@ -26,7 +26,7 @@ extension SyncSession {
                 result.isComplete = try !hasFailures()
                 return true
             case .again: continue
-            case .conflicts: return false
+            case .conflicts, .late: return false
             case .gap(let syncCount): pushPosition = syncCount
             }
         }
@@ -73,6 +73,8 @@ extension SyncSession {
         case conflicts
         /// The peer lacks what comes after that.
         case gap(SyncCount)
+        /// One of the two lacks deletions that the other has forgotten.
+        case late
     }
 
     /// Pushes one page, which follows on the position.
@@ -87,7 +89,8 @@ extension SyncSession {
         let page = try pageToPush(changes)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: page,
-            disputed: peerDisputed.sorted())
+            disputed: peerDisputed.sorted(), settled: judged.forgotten,
+            seen: page.seen ?? VersionVector())
         let answer: PushAnswer
         do throws(SyncError) {
             answer = try await counted { connection, traffic throws(SyncError) in
@@ -118,6 +121,8 @@ extension SyncSession {
             return .again
         case .gap(let syncCount):
             return .gap(syncCount)
+        case .late:
+            return .late
         }
     }
 
@@ -132,14 +137,16 @@ extension SyncSession {
             return knowledge
         }
         // Of a part nothing is claimed but at the end.
-        if part != nil { knowledge.vector = VersionVector() }
+        if part != nil {
+            (knowledge.vector, knowledge.forgotten) = (VersionVector(), ForgottenDeletions())
+        }
         // Of the dataset's life it is told nothing new, either.
         knowledge.lifecycle = remote.lifecycle
         let nothing = RecordPage(
             records: [], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: nothing,
-            disputed: peerDisputed.sorted())
+            disputed: peerDisputed.sorted(), settled: judged.forgotten)
         let isPart = part != nil
         self.remote = try await counted { connection, traffic throws(SyncError) in
             try await connection.push(request, isPart: isPart, &traffic)

@@ -35,6 +35,8 @@ extension SyncSession {
     private struct Found {
         /// What the peer told of itself when the search began.
         let agreed: PeerKnowledge
+        /// All that the peer had seen then, with what it holds because of its date.
+        let seen: VersionVector
         /// Keys of records to pull.
         let theirs: [[UInt8]]
         let ours: Differences
@@ -44,14 +46,17 @@ extension SyncSession {
 
     /// - Returns: nil if too much differs, or the peer cannot tell.
     private func search(_ remote: PeerKnowledge) async throws(SyncError) -> Found? {
+        guard let forgotten = try forgotten(by: remote) else { return nil }
         // Before anything is asked: what changes from now on is pushed as ever.
-        let sums = try engine(dataset.name) { () throws(StoreError) in try dataset.recordSums() }
+        let sums = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.recordSums(forgotten: forgotten)
+        }
         var search = DifferenceSearch(sums)
         var agreed: PeerKnowledge?
         while let claims = search.claims() {
-            guard let answer = try await findings(claims, isFirst: agreed == nil) else {
-                return nil
-            }
+            let answer = try await findings(
+                claims, forgotten: forgotten, isFirst: agreed == nil)
+            guard let answer else { return nil }
             try check(answer.knowledge, still: agreed ?? remote, isGreeting: agreed == nil)
             agreed = agreed ?? answer.knowledge
             try engine(dataset.name) { () throws(StoreError) in
@@ -61,15 +66,28 @@ extension SyncSession {
         }
         guard let agreed else { return nil }
         return Found(
-            agreed: agreed, theirs: search.theirs,
+            agreed: agreed, seen: remote.vector.union(agreed.vector), theirs: search.theirs,
             ours: Differences(keys: search.ours, through: sums.knowledge.syncCount),
             lifecycle: sums.knowledge.lifecycle)
+    }
+
+    /// What either side has forgotten. Its tombstones are there on one side and not on the other,
+    /// and need not be told: both have seen them, so each has of every such key the tombstone, or
+    /// something newer, or nothing.
+    ///
+    /// - Returns: nil if one of the two has not seen all of it, and must not be given what differs
+    ///   as if nothing else were missing.
+    private func forgotten(by remote: PeerKnowledge) throws(SyncError) -> VersionVector? {
+        let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.knowledge() }
+        let both = ours.forgotten.vector.union(remote.forgotten.vector)
+        return ours.vector.covers(both) && remote.vector.covers(both) ? both : nil
     }
 
     private func isReconcilable(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         // A bound to the records of an exchange could not be kept; and a part differs on purpose.
         guard part == nil, pullPosition == .zero, !isBeginningAfresh, !options.isDryRun,
-            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty
+            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty,
+            !judgesPeer, freshStart == nil
         else { return false }
         let countMin = options.comparesFrom
         let (reached, count) = try engine(dataset.name) { () throws(StoreError) in
@@ -98,10 +116,11 @@ extension SyncSession {
     /// - Returns: nil if the peer does not understand the question, as one of an earlier version
     ///   does not.
     private func findings(
-        _ claims: [RangeClaim], isFirst: Bool
+        _ claims: [RangeClaim], forgotten: VersionVector, isFirst: Bool
     ) async throws(SyncError) -> ReconcileAnswer? {
-        let request = ReconcileRequest(
-            address: address, asker: try self.claims(), ranges: claims)
+        var asker = try self.claims()
+        asker.forgotten = forgotten
+        let request = ReconcileRequest(address: address, asker: asker, ranges: claims)
         do throws(SyncError) {
             return try await counted { connection, traffic throws(SyncError) in
                 try await connection.reconcile(request, &traffic)
@@ -181,6 +200,7 @@ extension SyncSession {
             checkpoint.vector.formUnion(found.agreed.vector)
             var batch = ReplicationBatch()
             batch.checkpoint = (peer, checkpoint)
+            batch.meeting = Meeting(vector: found.seen, forgotten: found.agreed.forgotten)
             // What waits, or was left out, is claimed when it is settled, at the end of a pull.
             let holdsBack = try dataset.holdsBackVectors()
             if !has(.skipVectorJoin), !holdsBack { batch.seen = found.agreed.vector }
@@ -212,7 +232,7 @@ extension SyncSession {
             switch try await send(changes, &recordsMax) {
             case .accepted: left = left.dropFirst(lookedAt)
             case .again: continue
-            case .conflicts: return false
+            case .conflicts, .late: return false
             case .gap(let syncCount): pushPosition = syncCount
             }
         }

@@ -46,7 +46,7 @@ extension SyncSession {
         !record.isDropped && doubted.contains(record.version.dot.replica)
     }
 
-    private func stripped(_ record: Record) -> VersionVector {
+    func stripped(_ record: Record) -> VersionVector {
         let ids = isDoubted(record) ? doubted : peerDisputed
         return ids.reduce(record.version.vector) { $0.removing($1) }
     }

@@ -81,6 +81,19 @@ final class SyncSession {
     var part: PartExchange?
     /// Tells this exchange from all others, in what is kept of it.
     private(set) lazy var number = store.randomNumber()
+    /// The fresh start that is under way, by its number.
+    var freshStart: UInt64?
+    /// What the peer has forgotten with which was compared all that lay here at a count.
+    var settled = (forgotten: ForgottenDeletions(), through: SyncCount.zero)
+    /// Whether the peer lacks deletions that were forgotten here, so that each of its records is
+    /// looked at for whether it is dead.
+    var judgesPeer = false
+    /// What was forgotten here when that began.
+    var judging = VersionVector()
+    /// Whether the peer is a file, which can be told nothing.
+    var isFile = false
+    /// The same once all that the peer had up to a count was looked at; empty if it lacks nothing.
+    var judged = (forgotten: VersionVector(), through: SyncCount.zero)
     private var recordsReceived = 0
     private var recordsSent = 0
 
@@ -101,6 +114,7 @@ final class SyncSession {
     func run(greeting: DatasetGreeting?) async throws(SyncError) -> SyncResult {
         var greeting = greeting
         var lastError: SyncError?
+        defer { endFreshStart() }
         while result.attempts < options.attemptsMax {
             result.attempts += 1
             do throws(SyncError) {
@@ -111,10 +125,11 @@ final class SyncSession {
                 }
                 lastError = nil
             } catch {
-                guard error.code == .peerChanged else {
+                guard error.code == .peerChanged || error.isOfLateness else {
                     throw error.located(peer: peer.description, dataset: dataset.name)
                 }
-                lastError = error
+                // Who was late starts afresh.
+                lastError = error.isOfLateness ? nil : error
                 // What was found may have been found in another state of the peer.
                 differences = nil
             }
@@ -145,11 +160,15 @@ final class SyncSession {
         peerDisputed = Set(greeting?.disputed ?? [])
         remote = greeting?.knowledge
         try takePositions(greeting)
+        try judge(remote)
         try await admitHeld()
         if let remote {
             try await settleLifecycle(remote.lifecycle)
             if try hasNews(remote) {
                 try await bootstrap(remote)
+                try await startAfresh(remote.forgotten)
+                // What was buried here may be more than the peer has seen.
+                try judge(remote)
                 try await reconcile(remote)
                 guard try await pull() else {
                     try await acknowledge()
@@ -184,7 +203,11 @@ final class SyncSession {
             try await connection.hello(
                 from: store, isDryRun: options.isDryRun, names: [dataset.name], &traffic)
         }
-        if answer.replica != peer { (adoptedThrough, differences) = (.zero, nil) }
+        if answer.replica != peer {
+            (adoptedThrough, differences) = (.zero, nil)
+            endFreshStart()
+            judged = (VersionVector(), .zero)
+        }
         peer = answer.replica
         result.remoteReplica = peer
         return answer.datasets.first { $0.name == dataset.name }

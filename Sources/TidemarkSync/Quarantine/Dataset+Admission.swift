@@ -58,6 +58,15 @@ extension Dataset {
         return stored
     }
 
+    /// What a held write comes to of whose key there is nothing here but what was forgotten
+    /// meanwhile: nil if it is compared as any.
+    func outliver(
+        _ held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+    ) -> ReplicatedWrite? {
+        guard knowledge.isNothing(local) else { return nil }
+        return knowledge.outliver(held, beside: local)
+    }
+
     /// What a held write comes to; nil if it stays held.
     private func admission(
         of held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
@@ -67,6 +76,11 @@ extension Dataset {
         let isOverwritten = local?.version.vector.contains(held.version.dot) ?? false
         guard !store.isAhead(held.version) || isOverwritten || meeting == .ignore else {
             return nil
+        }
+        if !isOverwritten, meeting != .ignore,
+            let write = outliver(held, beside: local, knowledge)
+        {
+            return [write]
         }
         guard meeting == .conflict, let local else {
             return meeting.writes(for: held, beside: local)

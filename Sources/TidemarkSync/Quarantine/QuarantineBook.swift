@@ -64,6 +64,16 @@ struct QuarantineBook {
         return dots
     }
 
+    /// The keys of all that is held. O(held).
+    func keys() throws(StoreError) -> Set<[UInt8]> {
+        var keys: Set<[UInt8]> = []
+        try each { (record) throws(StoreError) in
+            keys.insert(record.key)
+            return true
+        }
+        return keys
+    }
+
     /// The write of that name; nil if it is not held (any more).
     func record(of dot: Dot) throws(StoreError) -> Record? {
         guard let book, let bytes = try book.get(key(of: dot)) else { return nil }
@@ -146,7 +156,7 @@ struct QuarantineBook {
     // MARK: - Bytes
 
     private static func prefix(_ dataset: Dataset) -> [UInt8] {
-        Array(dataset.name.utf8) + [0]
+        SystemDataset.prefix(of: dataset.name)
     }
 
     private func key(of dot: Dot) -> [UInt8] {

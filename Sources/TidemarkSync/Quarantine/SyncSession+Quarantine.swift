@@ -52,14 +52,16 @@ extension SyncSession {
             return (held, try dataset.storedRecord(for: held.key))
         }
         guard let (held, local) = found else { return true }
-        let wiped = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.knowledge().lifecycle.wiped
+        let knowledge = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge()
         }
-        let meeting = Comparison(held, meeting: local, wiped: wiped)
+        let meeting = Comparison(held, meeting: local, wiped: knowledge.lifecycle.wiped)
         var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
         var batch = ReplicationBatch()
         batch.writes = meeting.writes(for: held, beside: local)
-        if meeting == .conflict, let local {
+        if meeting != .ignore, let write = dataset.outliver(held, beside: local, knowledge) {
+            batch.writes = [write]
+        } else if meeting == .conflict, let local {
             switch try await settlement.settle(local: local, remote: held, mustRewrite: false) {
             case .settled(let outcome):
                 settled = [(outcome, outcome.writes.count - 1)]

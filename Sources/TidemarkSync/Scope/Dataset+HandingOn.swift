@@ -49,6 +49,25 @@ extension Dataset {
         return (items, run.through)
     }
 
+    /// The same of all live records that any peer may have, whoever wrote them.
+    func brought(
+        since: SyncCount, scope: SyncScope, countMax: Int
+    ) throws(StoreError) -> (items: [LookupRequest.Item], through: SyncCount) {
+        let unsent = try UnsentWrites(self)
+        var items: [LookupRequest.Item] = []
+        let run = try withChanges(since: since, in: scope.keyRange, skipsMax: .max) {
+            (change) throws(StoreError) in
+            let version = change.version
+            guard !change.isDeleted, !unsent.contains(version, at: change.syncCount),
+                try scope.keeps(change)
+            else { return true }
+            guard items.count < countMax else { return false }
+            items.append(LookupRequest.Item(key: change.key, dot: version.dot))
+            return true
+        }
+        return (items, run.through)
+    }
+
     /// Live records that do not belong to the scope, of those that changed after a position and up
     /// to another.
     ///

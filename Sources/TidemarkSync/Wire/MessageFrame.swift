@@ -28,6 +28,8 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case lookup = 0x0D
     case partPush = 0x0E
     case records = 0x0F
+    case inquiry = 0x10
+    case burial = 0x11
     case helloAnswer = 0x81
     case pullAnswer = 0x82
     case pushAnswer = 0x83
@@ -39,6 +41,8 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case scopedPullAnswer = 0x8C
     case lookupAnswer = 0x8D
     case recordsAnswer = 0x8F
+    case inquiryAnswer = 0x90
+    case burialAnswer = 0x91
     case failure = 0xFF
 }
 

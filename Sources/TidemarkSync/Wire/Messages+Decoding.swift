@@ -20,6 +20,8 @@ extension SyncMessage {
         case .lookup: self = .lookup(try LookupRequest(from: &reader))
         case .partPush: self = .partPush(try PushRequest(from: &reader))
         case .records: self = .records(try RecordsRequest(from: &reader))
+        case .inquiry: self = .inquiry(try InquiryRequest(from: &reader))
+        case .burial: self = .burial(try BurialRequest(from: &reader))
         case .helloAnswer: self = .helloAnswer(try HelloAnswer(from: &reader))
         case .pullAnswer: self = .pullAnswer(PullAnswer(page: try reader.takePage()))
         case .pushAnswer: self = .pushAnswer(try PushAnswer(from: &reader))
@@ -32,6 +34,10 @@ extension SyncMessage {
         case .scopedPullAnswer: self = .scopedPullAnswer(try ScopedPullAnswer(from: &reader))
         case .lookupAnswer: self = .lookupAnswer(try LookupAnswer(from: &reader))
         case .recordsAnswer: self = .recordsAnswer(try RecordsAnswer(from: &reader))
+        case .inquiryAnswer: self = .inquiryAnswer(try InquiryAnswer(from: &reader))
+        case .burialAnswer:
+            let buried = try reader.takeNumber(max: SyncLimits.pageRecordsMax)
+            self = .burialAnswer(BurialAnswer(buried: buried))
         case .failure: self = .failure(try Failure(from: &reader))
         }
         try reader.finish()
@@ -197,6 +203,7 @@ extension PullRequest {
         vector = try reader.takeVector()
         batons = try reader.takeBatons()
         disputed = try reader.takeReplicas()
+        isAfresh = try reader.takeFlag()
     }
 }
 
@@ -207,6 +214,8 @@ extension PushRequest {
         acknowledged = try reader.takeSyncCount()
         page = try reader.takePage()
         disputed = try reader.takeReplicas()
+        settled = try reader.takeVector()
+        seen = try reader.takeVector()
     }
 }
 
@@ -228,10 +237,41 @@ extension PushAnswer {
             outcome = .conflicts(keys: keys, changed: changed)
         case 2:
             outcome = .gap(try reader.takeSyncCount())
+        case 3:
+            outcome = .late
         case let other:
             throw .badMessage("\(other) is no outcome of a push")
         }
         appliedAfter = try reader.takeFlag() ? try reader.takeSyncCount() : nil
+        knowledge = try reader.takeKnowledge()
+    }
+}
+
+extension InquiryRequest {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        address = try Address(from: &reader)
+        page = try reader.takePage()
+    }
+}
+
+extension BurialRequest {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        address = try Address(from: &reader)
+        page = try reader.takePage()
+    }
+}
+
+extension InquiryAnswer {
+    init(from reader: inout VersionReader) throws(SyncError) {
+        absent = []
+        let count = try reader.takeCount(of: "numbers", max: SyncLimits.pageRecordsMax)
+        for _ in 0..<count {
+            let number = try reader.takeNumber(max: SyncLimits.pageRecordsMax)
+            guard absent.last.map({ $0 < number }) ?? true else {
+                throw .badMessage("a list of numbers is not in order")
+            }
+            absent.append(number)
+        }
         knowledge = try reader.takeKnowledge()
     }
 }

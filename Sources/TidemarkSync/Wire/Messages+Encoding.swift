@@ -17,6 +17,8 @@ extension SyncMessage {
         case .lookup(let request): request.write(to: &writer)
         case .partPush(let request): request.write(to: &writer)
         case .records(let request): request.write(to: &writer)
+        case .inquiry(let request): request.write(to: &writer)
+        case .burial(let request): request.write(to: &writer)
         case .helloAnswer(let answer): answer.write(to: &writer)
         case .pullAnswer(let answer): writer.putPage(answer.page)
         case .pushAnswer(let answer): answer.write(to: &writer)
@@ -28,6 +30,8 @@ extension SyncMessage {
         case .scopedPullAnswer(let answer): answer.write(to: &writer)
         case .lookupAnswer(let answer): answer.write(to: &writer)
         case .recordsAnswer(let answer): answer.write(to: &writer)
+        case .inquiryAnswer(let answer): answer.write(to: &writer)
+        case .burialAnswer(let answer): writer.plain { $0.putCount(answer.buried) }
         case .failure(let failure): failure.write(to: &writer)
         }
         let version = SyncLimits.protocolVersions.upperBound
@@ -147,6 +151,7 @@ extension PullRequest {
         writer.putVector(vector)
         writer.putBatons(batons)
         writer.putReplicas(disputed)
+        writer.plain { $0.putFlag(isAfresh) }
     }
 }
 
@@ -159,6 +164,8 @@ extension PushRequest {
         }
         writer.putPage(page)
         writer.putReplicas(disputed)
+        writer.putVector(settled)
+        writer.putVector(seen)
     }
 }
 
@@ -179,11 +186,37 @@ extension PushAnswer {
             case .gap(let syncCount):
                 $0.put(2)
                 $0.putVarint(syncCount.rawValue)
+            case .late:
+                $0.put(3)
             }
             $0.putFlag(appliedAfter != nil)
             if let appliedAfter {
                 $0.putVarint(appliedAfter.rawValue)
             }
+        }
+        writer.putKnowledge(knowledge)
+    }
+}
+
+extension InquiryRequest {
+    func write(to writer: inout VersionWriter) {
+        address.write(to: &writer)
+        writer.putPage(page)
+    }
+}
+
+extension BurialRequest {
+    func write(to writer: inout VersionWriter) {
+        address.write(to: &writer)
+        writer.putPage(page)
+    }
+}
+
+extension InquiryAnswer {
+    func write(to writer: inout VersionWriter) {
+        writer.plain {
+            $0.putCount(absent.count)
+            for number in absent { $0.putCount(number) }
         }
         writer.putKnowledge(knowledge)
     }

@@ -10,6 +10,8 @@ struct PeerKnowledge: Hashable, Sendable {
     var lifecycle: PeerLifecycle
     /// The newest known of each replica, in the order of the replicas.
     var batons: [Baton] = []
+    /// Deletions of which nothing is left there.
+    var forgotten = ForgottenDeletions()
 }
 
 /// A ``DatasetLifecycle`` as it travels.
@@ -85,6 +87,9 @@ struct PullRequest: Hashable, Sendable {
     var batons: [Baton] = []
     /// The responder's disputed ids, as the asker knows of them.
     var disputed: [ReplicaID] = []
+    /// Whether nothing is to be left out because the asker has seen it: the responder lacks
+    /// deletions that the asker has forgotten, so all that it has is to be looked at.
+    var isAfresh = false
 }
 
 struct PullAnswer: Hashable, Sendable {
@@ -101,6 +106,12 @@ struct PushRequest: Hashable, Sendable {
     var page: RecordPage
     /// The responder's disputed ids, of which the asker has compared all that the responder has.
     var disputed: [ReplicaID] = []
+    /// What the asker had forgotten when it looked at all that the responder had up to
+    /// `acknowledged`, and deleted there what is dead; empty if the responder lacked nothing.
+    var settled = VersionVector()
+    /// All that the asker has seen, if the page's vector leaves out some of it because that is
+    /// held; else empty.
+    var seen = VersionVector()
 }
 
 struct PushAnswer: Hashable, Sendable {
@@ -111,6 +122,9 @@ struct PushAnswer: Hashable, Sendable {
         case conflicts(keys: [[UInt8]], changed: Int)
         /// The responder has the asker's changes up to here only: push from here.
         case gap(SyncCount)
+        /// One side lacks deletions that the other has forgotten, and nothing was applied: begin
+        /// again, and start afresh.
+        case late
     }
 
     var outcome: Outcome
@@ -118,6 +132,33 @@ struct PushAnswer: Hashable, Sendable {
     /// there since: then the asker need not pull what came of its own push.
     var appliedAfter: SyncCount?
     var knowledge: PeerKnowledge
+}
+
+/// Asks of which records of the asker's the responder holds nothing.
+struct InquiryRequest: Hashable, Sendable {
+    var address: Address
+    /// Without values, as if all of them were tombstones.
+    var page: RecordPage
+}
+
+struct InquiryAnswer: Hashable, Sendable {
+    /// The numbers in the page, in rising order, of records whose keys the responder has no record
+    /// of, or nothing but a deletion that counts as forgotten.
+    var absent: [Int]
+    /// Of the moment at which it looked.
+    var knowledge: PeerKnowledge
+}
+
+/// Tells of records of the responder's that the asker has seen, deleted and forgotten.
+struct BurialRequest: Hashable, Sendable {
+    var address: Address
+    /// The versions that are dead, without values.
+    var page: RecordPage
+}
+
+struct BurialAnswer: Hashable, Sendable {
+    /// How many of them were still there.
+    var buried: Int
 }
 
 /// Why there is no answer.
@@ -141,6 +182,8 @@ enum SyncMessage: Hashable, Sendable {
     /// A push of one who keeps a part.
     case partPush(PushRequest)
     case records(RecordsRequest)
+    case inquiry(InquiryRequest)
+    case burial(BurialRequest)
     case helloAnswer(HelloAnswer)
     case pullAnswer(PullAnswer)
     case pushAnswer(PushAnswer)
@@ -152,6 +195,8 @@ enum SyncMessage: Hashable, Sendable {
     case scopedPullAnswer(ScopedPullAnswer)
     case lookupAnswer(LookupAnswer)
     case recordsAnswer(RecordsAnswer)
+    case inquiryAnswer(InquiryAnswer)
+    case burialAnswer(BurialAnswer)
     case failure(Failure)
 
     var kind: MessageKind {
@@ -168,6 +213,8 @@ enum SyncMessage: Hashable, Sendable {
         case .lookup: .lookup
         case .partPush: .partPush
         case .records: .records
+        case .inquiry: .inquiry
+        case .burial: .burial
         case .helloAnswer: .helloAnswer
         case .pullAnswer: .pullAnswer
         case .pushAnswer: .pushAnswer
@@ -179,6 +226,8 @@ enum SyncMessage: Hashable, Sendable {
         case .scopedPullAnswer: .scopedPullAnswer
         case .lookupAnswer: .lookupAnswer
         case .recordsAnswer: .recordsAnswer
+        case .inquiryAnswer: .inquiryAnswer
+        case .burialAnswer: .burialAnswer
         case .failure: .failure
         }
     }

@@ -11,6 +11,9 @@ struct AskerClaims: Hashable, Sendable {
     var batons: [Baton] = []
     /// The responder's disputed ids, as the asker knows of them.
     var disputed: [ReplicaID] = []
+    /// What either of the two has forgotten, and both have seen: of tombstones that had seen no
+    /// more than this neither speaks.
+    var forgotten = VersionVector()
 }
 
 /// A range of keys and what the sender has in it.
@@ -65,12 +68,14 @@ extension AskerClaims {
         writer.putVector(vector)
         writer.putBatons(batons)
         writer.putReplicas(disputed)
+        writer.putVector(forgotten)
     }
 
     fileprivate init(from reader: inout VersionReader) throws(SyncError) {
         vector = try reader.takeVector()
         batons = try reader.takeBatons()
         disputed = try reader.takeReplicas()
+        forgotten = try reader.takeVector()
     }
 }
 

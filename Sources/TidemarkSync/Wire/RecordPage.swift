@@ -19,6 +19,9 @@ struct RecordPage: Sendable {
     var isLast: Bool
     /// Of the moment of reading.
     var knowledge: PeerKnowledge
+    /// All that was seen then, if the vector of the knowledge leaves out some of it because that is
+    /// held. It does not travel with the page.
+    var seen: VersionVector?
 
     init(records: [Record], through: SyncCount, isLast: Bool, knowledge: PeerKnowledge) {
         content = .records(records)
@@ -192,6 +195,7 @@ extension Dataset {
                 page.isLast = false
             } else {
                 page.knowledge.vector = vectorBefore.before(left)
+                page.seen = vectorBefore
             }
         }
         return page

@@ -51,6 +51,9 @@ struct ScopedPullAnswer: Hashable, Sendable {
     var page: RecordPage
     /// Of other keys than the page.
     var outside: [OutsideNotice]
+    /// In the responder's order of change: deletions up to here may be forgotten. Whoever was told
+    /// of less cannot be told of them.
+    var forgottenThrough = SyncCount.zero
 }
 
 /// Asks how single records are now.
@@ -120,11 +123,13 @@ extension ScopedPullAnswer {
     func write(to writer: inout VersionWriter) {
         writer.putPage(page)
         writer.putNotices(outside)
+        writer.plain { $0.putVarint(forgottenThrough.rawValue) }
     }
 
     init(from reader: inout VersionReader) throws(SyncError) {
         page = try reader.takePage()
         outside = try reader.takeNotices()
+        forgottenThrough = try reader.takeSyncCount()
     }
 }
 

@@ -172,6 +172,7 @@ extension DatasetKnowledge {
             vector: knowledge.vector, syncCount: knowledge.syncCount,
             lifecycle: DatasetLifecycle(
                 isDeleted: lifecycle.isDeleted, wiped: lifecycle.wiped, time: lifecycle.time,
-                replica: lifecycle.replica))
+                replica: lifecycle.replica),
+            forgotten: knowledge.forgotten)
     }
 }

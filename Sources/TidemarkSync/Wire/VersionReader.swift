@@ -193,7 +193,15 @@ struct VersionReader {
         let lifecycle = PeerLifecycle(
             isDeleted: isDeleted, wiped: wiped, time: time, replica: try takeReplica())
         return PeerKnowledge(
-            vector: vector, syncCount: syncCount, lifecycle: lifecycle, batons: try takeBatons())
+            vector: vector, syncCount: syncCount, lifecycle: lifecycle, batons: try takeBatons(),
+            forgotten: try takeForgotten())
+    }
+
+    mutating func takeForgotten() throws(SyncError) -> ForgottenDeletions {
+        let vector = try takeVector()
+        guard !vector.isEmpty else { return ForgottenDeletions() }
+        let time = HybridTime(rawValue: try reader.takeFixed(UInt64.self))
+        return ForgottenDeletions(vector: vector, time: time)
     }
 
     mutating func takeBatons() throws(SyncError) -> [Baton] {

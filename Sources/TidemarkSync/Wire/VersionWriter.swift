@@ -116,6 +116,13 @@ struct VersionWriter {
         writer.putFixed(knowledge.lifecycle.time.rawValue)
         putReplica(knowledge.lifecycle.replica)
         putBatons(knowledge.batons)
+        putForgotten(knowledge.forgotten)
+    }
+
+    /// The time only goes with a vector that says anything.
+    mutating func putForgotten(_ forgotten: ForgottenDeletions) {
+        putVector(forgotten.vector)
+        if !forgotten.isEmpty { writer.putFixed(forgotten.time.rawValue) }
     }
 
     mutating func putBatons(_ batons: [Baton]) {

@@ -63,6 +63,10 @@ struct OptionBound: Sendable, CustomTestStringConvertible {
             "historyAge", \.historyAge, .zero ... .seconds(3_155_760_000),
             below: .nanoseconds(-1), above: .seconds(3_155_760_000) + .nanoseconds(1))
         + both(
+            "tombstoneAge", \.tombstoneAge, .seconds(60) ... .seconds(3_155_760_000),
+            below: .seconds(60) - .nanoseconds(1),
+            above: .seconds(3_155_760_000) + .nanoseconds(1))
+        + both(
             "clockAheadMax", \.clockAheadMax, .zero ... .seconds(3_155_760_000),
             below: .nanoseconds(-1), above: .seconds(3_155_760_000) + .nanoseconds(1))
         + [

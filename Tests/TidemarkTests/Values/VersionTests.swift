@@ -60,6 +60,21 @@ struct VersionTests {
         #expect(version(right, 1, seen: [future.dot], time: 101).supersedesAsItIs(joined))
     }
 
+    @Test("What two vectors have in common is what both have seen")
+    func intersection() {
+        let middle = ReplicaID(high: 1, low: 5)
+        let one = VersionVector([Dot(replica: left, counter: 3), Dot(replica: middle, counter: 9)])
+        let two = VersionVector([
+            Dot(replica: left, counter: 5), Dot(replica: middle, counter: 2),
+            Dot(replica: right, counter: 7),
+        ])
+        let both = VersionVector([Dot(replica: left, counter: 3), Dot(replica: middle, counter: 2)])
+        #expect(one.intersection(two) == both && two.intersection(one) == both)
+        let none = VersionVector()
+        #expect(one.intersection(none).isEmpty && none.intersection(one).isEmpty)
+        #expect(one.intersection(one) == one)
+    }
+
     @Test("Last writer wins has one winner: by time, then replica, then counter")
     func lastWriter() {
         let versions = [

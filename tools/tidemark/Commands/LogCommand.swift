@@ -160,6 +160,8 @@ extension LogOperation {
         case .vectorJoined: "join"
         case .replicaRenamed: "rename"
         case .replicaDisowned: "disown"
+        case .deletionsForgotten: "forget"
+        case .peerRetired: "retire"
         }
     }
 }

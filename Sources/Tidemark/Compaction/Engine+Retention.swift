@@ -1,0 +1,125 @@
+// What merges may drop, and what must be noted before they do.
+//
+// Deletions are forgotten in this order:
+// 1. A merge meets a tombstone that has no work left (`TombstoneRule`) and leaves it out.
+// 2. What it left out is noted, durably, in the log and the dataset's state (`noteForgotten`): from
+//    here on whoever lacks one of these deletions is late.
+// 3. The segments without the tombstones take the place of the old ones.
+// A crash between 2 and 3 leaves tombstones that count as forgotten and go with the next merge.
+
+extension Engine {
+    /// What was superseded at this time or later is kept for its age: milliseconds since 1970.
+    private var agedBefore: UInt64 {
+        let age = options.historyAge.millisecondsClamped
+        guard age > 0 else { return .max }
+        let now = storage.wallClockMilliseconds()
+        return now > age ? now - age + 1 : 0
+    }
+
+    /// What of a dataset is still needed. Takes `monitor`.
+    func retention(of dataset: DatasetID) throws(StoreError) -> Retention {
+        let isSystem = Limits.systemDatasetNumbers.contains(dataset)
+        let agedBefore = isSystem ? .max : agedBefore
+        let (kept, name) = try withState(numbered: dataset) { state in
+            let own = ownIDs
+            let retention = Retention(
+                isLive: state?.recordsID == dataset || undurableIDs.contains(dataset),
+                historyVersions: isSystem ? 0 : options.historyVersions, agedBefore: agedBefore,
+                dirtiness: state?.dirtiness(ownIDs: own)
+                    ?? Dirtiness(ownIDs: own, acknowledged: VersionVector()),
+                tombstones: isSystem
+                    ? TombstoneRule(isSolitary: true)
+                    : state.map { tombstoneRule(for: $0, own) } ?? .keepAll)
+            return (retention, state?.name)
+        }
+        // Of a key to which a write is held, a tombstone says whether that still counts.
+        guard let name, !kept.tombstones.isSolitary, try isHoldingWrites(to: name) else {
+            return kept
+        }
+        var retention = kept
+        retention.tombstones = .keepAll
+        return retention
+    }
+
+    /// Whether a write to a dataset is held because of its date, in the store's own dataset
+    /// ``SystemDataset/quarantine``. One look. Takes `monitor`.
+    private func isHoldingWrites(to name: String) throws(StoreError) -> Bool {
+        let quarantine = SystemDataset.quarantine.number
+        // Most stores never held anything.
+        guard try withState(numbered: quarantine, { $0 != nil }) else { return false }
+        let moment = monitor.withLock { Moment(view: currentView, sequenceMax: sequence) }
+        var steps = try ScanSteps(
+            moment, dataset: quarantine, range: .prefix(SystemDataset.prefix(of: name)),
+            order: .forward, includingDeleted: false)
+        return try steps.next { _, _ in true } ?? false
+    }
+
+    /// While a log is sealed nothing can be noted in another, so what must be noted before it is
+    /// forgotten stays until a merge.
+    func retentionInSealing(of dataset: DatasetID) throws(StoreError) -> Retention {
+        var retention = try retention(of: dataset)
+        if !retention.tombstones.isSolitary { retention.tombstones = .keepAll }
+        return retention
+    }
+
+    /// Under `monitor`.
+    private func tombstoneRule(
+        for state: DatasetState, _ own: [ReplicaID]
+    ) -> TombstoneRule {
+        guard !options.plantedBugs.contains(.collectTombstonesEarly) else {
+            return TombstoneRule(isSolitary: true)
+        }
+        var rule = TombstoneRule()
+        rule.isSolitary =
+            state.peers.isEmpty && state.retired.isEmpty && state.outstanding.isEmpty
+            && state.vector.dots.allSatisfy { own.contains($0.replica) }
+        rule.seen = state.vector
+        rule.passed = state.seenByAllPeers
+        rule.isAllPassed =
+            state.outstanding.isEmpty && rule.passed?.covers(state.vector) ?? false
+        let now = storage.wallClockMilliseconds()
+        let age = options.tombstoneAge.millisecondsClamped
+        rule.agedBefore = now > age ? now - age : 0
+        return rule
+    }
+
+    /// Notes, durably, of which deletions nothing will be left, before their tombstones go: so that
+    /// whoever lacks one of them is known for it from then on.
+    func noteForgotten(_ forgotten: [DatasetID: ForgottenDeletions]) throws(StoreError) {
+        guard !forgotten.isEmpty else { return }
+        for (id, deletions) in forgotten.sorted(by: { $0.key < $1.key }) {
+            var name = monitor.withLock { catalog.state(numbered: id)?.name }
+            if name == nil { name = try records.name(ofNumber: id) }
+            guard let name, let state = try existingState(named: name) else { continue }
+            monitor.lock()
+            defer { monitor.unlock() }
+            let memtable = try room { bytesMax(of: deletions) }
+            guard state.recordsID == id else { continue }
+            var block = LogBlockWriter(memtable.log)
+            note(deletions, in: state, &block)
+            publish(block, in: memtable)
+        }
+        try syncAll()
+    }
+
+    /// The log's bytes that the note of forgotten deletions may take.
+    func bytesMax(of forgotten: ForgottenDeletions) -> Int {
+        64 + Limits.datasetNameBytesMax + 32 * forgotten.vector.count
+    }
+
+    /// Under `monitor`.
+    func note(
+        _ forgotten: ForgottenDeletions, in state: DatasetState, _ block: inout LogBlockWriter
+    ) {
+        guard !state.forgotten.covers(forgotten) else { return }
+        var item = ByteWriter()
+        item.append(byte: LogItem.Code.forgotten.rawValue)
+        item.append(counted: state.name)
+        item.append(forgotten)
+        block.append(bytes: item.bytes)
+        see(forgotten.time)
+        state.forget(forgotten)
+        // No change that another peer need be told of.
+        catalog.touch(state)
+    }
+}

@@ -1,0 +1,69 @@
+// Two replicas that exchange a dataset may each have forgotten deletions that the other has never
+// heard of. Whoever lacks one is late: it may hold a record that is dead, and write on what it does
+// not know to be deleted. So before anything of a page is applied, and under the same lock, it is
+// asked whether either side is late by what the other has forgotten until then: compaction goes on
+// during an exchange, and what was true at the greeting may be so no more.
+//
+// For it to be safe to take a page in the usual way, this must hold for each key: the version that
+// is here has seen every write to the key that the dataset has seen, or there is none and all these
+// writes are among what was forgotten. Both sides keep it, and so does what comes of the page, if
+// neither is late.
+
+/// Who stands behind a page that is to be applied, as of the moment at which it was read.
+package struct Meeting: Sendable {
+    /// What the sender had seen.
+    package var vector: VersionVector
+    package var forgotten: ForgottenDeletions
+    /// Forgotten deletions with which all that lies here was compared in this exchange.
+    package var settled = VersionVector()
+    /// In our order of change: what came later was not, unless it has seen what was forgotten.
+    /// nil if nothing can have come that was not.
+    package var settledThrough: SyncCount?
+    /// Whether the records of a late sender were judged one by one before they came here.
+    package var isJudged = false
+
+    package init(vector: VersionVector, forgotten: ForgottenDeletions) {
+        self.vector = vector
+        self.forgotten = forgotten
+    }
+}
+
+/// What was written here in the last moment of a fresh start: too late for the peer to be asked,
+/// and so late that it cannot have seen it. By then all that the peer holds is here, too.
+package struct Outlivers: Sendable {
+    /// In our order of change: what came up to here was settled.
+    package let since: SyncCount
+    /// What the peer has forgotten.
+    package let forgotten: ForgottenDeletions
+
+    package init(since: SyncCount, forgotten: ForgottenDeletions) {
+        self.since = since
+        self.forgotten = forgotten
+    }
+
+    /// A record under a new dot, as a descendant of all that was forgotten, and later than that.
+    ///
+    /// - Parameter seen: what the record had seen.
+    package static func content(
+        value: [UInt8]?, of version: Version, seen: VersionVector, expiresAt: UInt64?,
+        after forgotten: ForgottenDeletions
+    ) -> ReplicatedWrite.Content {
+        let later = Version(
+            dot: version.dot, vector: version.vector, time: max(version.time, forgotten.time),
+            author: version.author)
+        return .rewrite(
+            value: value, of: later, seen: seen.union(forgotten.vector), keepsTime: true,
+            expiresAt: expiresAt)
+    }
+}
+
+extension Meeting {
+    /// Whether it can be written down.
+    var isStorable: Bool {
+        vector.isCountable && settled.isCountable && forgotten.isStorable
+    }
+}
+
+extension ForgottenDeletions {
+    var isStorable: Bool { vector.isCountable && time.rawValue < UInt64(Int64.max) }
+}

@@ -1,0 +1,134 @@
+import Tidemark
+
+// What the answering side has to do with a fresh start: it says of which keys it holds nothing,
+// buries what the asker has deleted and forgotten, and takes no page as long as either side lacks
+// deletions that the other one has forgotten.
+
+extension SyncResponder {
+    func answer(to request: InquiryRequest) throws(SyncError) -> InquiryAnswer {
+        try check(request.address)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
+        guard let page = request.page.arrived else {
+            throw .badMessage("an inquiry came without a message")
+        }
+        return try engine(dataset.name) { () throws(StoreError) in
+            let isRemembered = request.address.from != .nobody
+            // From now on the asker is waited for, so that no more is forgotten that it lacks.
+            if isRemembered { try remember(request.address.from, dataset) }
+            // What is held was seen, too, and is not among the records. Asked for twice, since a
+            // write may be let in or come to be held in between.
+            let book = try QuarantineBook(dataset)
+            let heldBefore = try book.dots()
+            let (numbers, knowledge) = try dataset.absent(in: page)
+            let held = Set(try heldBefore + QuarantineBook(dataset).dots())
+            let absent = numbers.filter { !held.contains(page.record(at: $0).version.dot) }
+            // The asker deletes what was seen here, which must not be lost any more.
+            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            return InquiryAnswer(absent: absent, knowledge: PeerKnowledge(knowledge))
+        }
+    }
+
+    func answer(to request: BurialRequest) throws(SyncError) -> BurialAnswer {
+        try check(request.address)
+        let dataset = try wholeDataset(request.address.dataset, creating: false)
+        // Nobody has forgotten anything.
+        guard request.address.from != .nobody else { return BurialAnswer(buried: 0) }
+        var dead = request.page.records
+        return try engine(dataset.name) { () throws(StoreError) -> BurialAnswer in
+            while true {
+                var batch = ReplicationBatch()
+                let book = try QuarantineBook(dataset)
+                for record in dead {
+                    try batch.bury(record, in: dataset)
+                    guard let held = try book.record(of: record.version.dot) else { continue }
+                    batch.notes.append(try book.note(dropping: held))
+                    // By its date, which is not believed, nothing else must be dated.
+                    let seen = ForgottenDeletions(vector: held.version.vector)
+                    batch.forgotten = batch.forgotten?.union(seen) ?? seen
+                }
+                let moved = Set(try dataset.replicate(batch))
+                guard !moved.isEmpty else {
+                    try store.sync()
+                    return BurialAnswer(buried: batch.writes.count)
+                }
+                // What was written over is another write.
+                dead.removeAll { moved.contains($0.key) }
+            }
+        }
+    }
+
+    /// Who stands behind a page that is pushed.
+    ///
+    /// - Parameter isPart: whether the asker keeps a part, and so claims little: its records are
+    ///   judged one by one.
+    func meeting(_ request: PushRequest, isPart: Bool = false) -> Meeting {
+        let theirs = request.page.knowledge
+        var meeting = Meeting(
+            vector: theirs.vector.union(request.seen), forgotten: theirs.forgotten)
+        meeting.isJudged = isPart
+        meeting.settled = request.settled
+        meeting.settledThrough = request.acknowledged
+        return meeting
+    }
+}
+
+extension Dataset {
+    /// What becomes of a record of one who keeps a part, of whose key there is nothing here but
+    /// what was forgotten. A part is not told of all deletions, and no vector of it says what it
+    /// missed.
+    ///
+    /// - Returns: nil if it is compared as any; else what is to be stored, which is nothing if it
+    ///   was seen here and is dead. Nobody else tells the part.
+    func judged(
+        _ arrived: Record, beside local: Record?, _ ours: DatasetKnowledge
+    ) throws(StoreError) -> [ReplicatedWrite]? {
+        guard !ours.forgotten.isEmpty, ours.isNothing(local),
+            !ours.lifecycle.wiped.covers(arrived.version.vector)
+        else { return nil }
+        if PeerKnowledge(ours).hasSeen(arrived.version.dot, ours.vector) {
+            // What is held was seen, too.
+            return try QuarantineBook(self).record(of: arrived.version.dot) == nil ? [] : nil
+        }
+        return ours.outliver(arrived, beside: local).map { [$0] }
+    }
+}
+
+extension DatasetKnowledge {
+    /// Whether of a key there is no more than a deletion that counts as forgotten.
+    func isNothing(_ local: Record?) -> Bool {
+        guard let local else { return true }
+        return local.isDropped || local.isDeleted && forgotten.covers(local.version)
+    }
+
+    /// A record that has not seen what was forgotten here, of whose key there is nothing: written
+    /// anew, later than that. nil if it has seen it.
+    func outliver(_ record: Record, beside local: Record?) -> ReplicatedWrite? {
+        guard !forgotten.isEmpty, !record.version.vector.covers(forgotten.vector) else {
+            return nil
+        }
+        return ReplicatedWrite(
+            key: record.key,
+            content: Outlivers.content(
+                value: record.value, of: record.version, seen: record.version.vector,
+                expiresAt: record.expiresAt, after: forgotten),
+            expected: local?.version)
+    }
+}
+
+extension ReplicationBatch {
+    /// Buries a record under its own version, which counts as forgotten from then on: so nobody is
+    /// told of a deletion who had not been told already. Does nothing if another version is there.
+    mutating func bury(_ record: Record, in dataset: Dataset) throws(StoreError) {
+        guard let present = try dataset.storedRecord(for: record.key),
+            present.version == record.version
+        else { return }
+        var buried = forgotten ?? ForgottenDeletions()
+        buried.insert(present.version)
+        forgotten = buried
+        guard !present.isDeleted else { return }
+        writes.append(
+            ReplicatedWrite(
+                key: record.key, content: .adopt(value: nil, version: present.version),
+                expected: present.version))
+    }
+}

@@ -1,0 +1,343 @@
+import Tidemark
+
+// What to do when one side of an exchange is *late*: when it lacks deletions that the other one has
+// forgotten, so that changes cannot tell it of them. Which side that is shows in what either has
+// seen and forgotten, at the greeting and again with each page (`Meeting` in the store).
+//
+// If this side is late it starts afresh. It asks the peer of each record that has not seen all that
+// the peer has forgotten, by key and version alone, whether the peer holds anything of the key.
+// - If so, the two are compared when the peer's changes come, as ever.
+// - If not, and the peer has seen the record: it was deleted there. It is buried here under its own
+//   version, and counts as forgotten here, too. So this side is as the peer is, of which nothing
+//   but the absence can be told; no new deletion is made that might reach what the first did not.
+// - If not, and the peer has not seen it: it outlives. It is written anew as a descendant of all
+//   that was forgotten, later than that, so that on a third replica it stands above the forgotten
+//   deletion, and above what that had deleted, wherever either of them still is.
+// What is written here while the pull goes on is asked about before its last page. What comes even
+// later the peer cannot have seen, so it outlives, under the same lock under which that page is
+// applied: by then all that the peer holds is here. With that page the peer's vector is joined, and
+// what it has forgotten is forgotten here. Until then nothing is taken from others who lack any of
+// that.
+//
+// If the peer is late, this side looks at all that the peer has, whether it knows it or not.
+// - A record of whose key there is nothing here, and which was seen here, is dead: the peer is told
+//   to bury it, as above.
+// - One that was not seen here outlives, as above, under a dot of this side.
+// The responder joins this side's vector with the last page of the push only if all that it has
+// was looked at.
+
+extension SyncSession {
+    // MARK: - This side is late
+
+    /// Settles all that lies here with what the peer has forgotten, if any of that was missed.
+    func startAfresh(_ theirs: ForgottenDeletions) async throws(SyncError) {
+        var target = theirs
+        for _ in 0..<SyncLimits.freshStartsMax {
+            let missed = target
+            let isLate = try engine(dataset.name) { () throws(StoreError) in
+                try !dataset.vector.union(settled.forgotten.vector).covers(missed.vector)
+            }
+            guard isLate else { return }
+            let number = freshStart ?? store.randomNumber()
+            try engine(dataset.name) { () throws(StoreError) in
+                try dataset.startAfresh(missed, with: peer, number: number)
+            }
+            freshStart = number
+            settled.through = .zero
+            var news = try await settle(with: missed, isOwn: false)
+            if news == nil { news = try await settleHeldWrites(with: missed) }
+            guard let grown = news else {
+                settled.forgotten = missed
+                return
+            }
+            target.formUnion(grown)
+        }
+        throw SyncError(
+            .contended, "the peer forgot deletions faster than it could be asked; repeat")
+    }
+
+    /// Asks about what was written here since the peer was asked about the rest.
+    func settleWrittenMeanwhile() async throws(SyncError) {
+        guard freshStart != nil else { return }
+        // If the peer has forgotten more by now, the page that comes next is refused.
+        _ = try await settle(with: settled.forgotten, isOwn: true)
+    }
+
+    /// Lets others be met again.
+    func endFreshStart() {
+        settled = (ForgottenDeletions(), .zero)
+        guard let number = freshStart else { return }
+        dataset.endFreshStart(number: number)
+        freshStart = nil
+    }
+
+    /// - Parameter isOwn: whether only what was written here need be asked about.
+    /// - Returns: what the peer has forgotten by now, if that is more than was given.
+    private func settle(
+        with missed: ForgottenDeletions, isOwn: Bool
+    ) async throws(SyncError) -> ForgottenDeletions? {
+        while true {
+            let (page, request) = try engine(dataset.name) { () throws(StoreError) in
+                let page = try dataset.unsettledPage(
+                    since: settled.through, lacking: missed.vector, isOwn: isOwn,
+                    countMax: try dataset.recordsPerPage(atMost: options.pageRecordsMax),
+                    bytesMax: options.pageBytesMax)
+                return (page, try inquiry(page))
+            }
+            if !page.versions.isEmpty {
+                let answer = try await counted { connection, traffic throws(SyncError) in
+                    try await connection.inquire(request, &traffic)
+                }
+                let theirs = answer.knowledge
+                guard missed.covers(theirs.forgotten) else { return theirs.forgotten }
+                try settle(answer.absent.map { page.versions[$0] }, theirs)
+            }
+            settled.through = page.through
+            if page.isLast { return nil }
+        }
+    }
+
+    /// Asks about what is held here because of its date: what the peer has seen, deleted and
+    /// forgotten of it need not wait any more.
+    ///
+    /// - Returns: as ``settle(with:isOwn:)``.
+    private func settleHeldWrites(
+        with missed: ForgottenDeletions
+    ) async throws(SyncError) -> ForgottenDeletions? {
+        let (book, dots) = try engine(dataset.name) {
+            () throws(StoreError) -> (QuarantineBook, [Dot]) in
+            let book = try QuarantineBook(dataset)
+            return (book, try book.dots())
+        }
+        // A key may be held more than once, and a page has it once.
+        for dot in dots {
+            let request = try engine(dataset.name) { () throws(StoreError) -> InquiryRequest? in
+                guard let held = try book.record(of: dot) else { return nil }
+                return try inquiry(
+                    [(key: held.key, version: held.version)], through: .zero, isLast: true)
+            }
+            guard let request else { continue }
+            let answer = try await counted { connection, traffic throws(SyncError) in
+                try await connection.inquire(request, &traffic)
+            }
+            let theirs = answer.knowledge
+            guard missed.covers(theirs.forgotten) else { return theirs.forgotten }
+            guard !answer.absent.isEmpty, theirs.hasSeen(dot, trusted(theirs.vector)) else {
+                continue
+            }
+            try engine(dataset.name) { () throws(StoreError) in
+                guard let held = try book.record(of: dot) else { return }
+                var batch = ReplicationBatch()
+                batch.notes = [try book.note(dropping: held)]
+                _ = try dataset.replicate(batch)
+            }
+        }
+        return nil
+    }
+
+    private func inquiry(_ page: UnsettledPage) throws(StoreError) -> InquiryRequest {
+        try inquiry(
+            page.versions.map { (key: $0.key, version: $0.version) }, through: page.through,
+            isLast: page.isLast)
+    }
+
+    private func inquiry(
+        _ versions: [(key: [UInt8], version: Version)], through: SyncCount, isLast: Bool
+    ) throws(StoreError) -> InquiryRequest {
+        let records = versions.map { unsettled in
+            Record(
+                key: unsettled.key, value: nil, version: unsettled.version, syncCount: .zero,
+                isDirty: false)
+        }
+        let knowledge = PeerKnowledge(try dataset.knowledge())
+        return InquiryRequest(
+            address: address,
+            page: RecordPage(
+                records: records, through: through, isLast: isLast, knowledge: knowledge))
+    }
+
+    /// Buries or writes anew what the peer holds nothing of.
+    private func settle(
+        _ versions: [UnsettledVersion], _ theirs: PeerKnowledge
+    ) throws(SyncError) {
+        var rest = versions
+        while !rest.isEmpty {
+            var buried: [[UInt8]] = []
+            let moved = try engine(dataset.name) { () throws(StoreError) in
+                var batch = ReplicationBatch()
+                buried = try add(rest, theirs, to: &batch)
+                return try dataset.replicate(batch)
+            }
+            guard !moved.isEmpty else {
+                result.pulled += buried.count
+                if !buried.isEmpty {
+                    options.observer?(.localChanged(dataset: dataset.name, keys: buried))
+                }
+                return
+            }
+            // What was written meanwhile comes later in the order of change.
+            let gone = Set(moved)
+            rest.removeAll { gone.contains($0.key) }
+        }
+    }
+
+    /// - Returns: the keys of the records that are deleted.
+    private func add(
+        _ versions: [UnsettledVersion], _ theirs: PeerKnowledge,
+        to batch: inout ReplicationBatch
+    ) throws(StoreError) -> [[UInt8]] {
+        var buried: [[UInt8]] = []
+        for unsettled in versions {
+            guard let record = try dataset.storedRecord(for: unsettled.key),
+                record.version == unsettled.version
+            else { continue }
+            let version = record.version
+            // Under a doubted id the peer may have seen another write.
+            let isDoubted = doubted.contains(version.dot.replica)
+            let isShared = !isDoubted || known.toPeer.contains(version.dot)
+            let isDead =
+                isShared
+                && theirs.hasSeen(version.dot, trusted(theirs.vector))
+            if isDead, !record.isDeleted { buried.append(record.key) }
+            if isDead, !isDoubted {
+                try batch.bury(record, in: dataset)
+            } else {
+                batch.writes.append(
+                    ReplicatedWrite(
+                        key: record.key,
+                        content: anew(record, isDead: isDead, after: theirs.forgotten),
+                        expected: version))
+            }
+        }
+        return buried
+    }
+
+    /// A record under a new dot, or the end of it, later than what was forgotten.
+    private func anew(
+        _ record: Record, isDead: Bool, after forgotten: ForgottenDeletions
+    ) -> ReplicatedWrite.Content {
+        Outlivers.content(
+            value: isDead ? nil : record.value, of: record.version, seen: stripped(record),
+            expiresAt: isDead ? nil : record.expiresAt, after: forgotten)
+    }
+
+    // MARK: - The peer is late
+
+    /// Finds out whether the peer lacks deletions that were forgotten here. If so all that it has
+    /// is to be looked at, in one exchange.
+    func judge(_ remote: PeerKnowledge?) throws(SyncError) {
+        let ours = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge().forgotten
+        }
+        judgesPeer = !trusted(remote?.vector ?? VersionVector()).covers(ours.vector)
+        judging = ours.vector
+        guard judgesPeer else {
+            judged = (VersionVector(), .zero)
+            return
+        }
+        guard let remote, remote.syncCount > .zero else {
+            judged = (judging, .zero)
+            return
+        }
+        if judged.forgotten.covers(judging) {
+            // In an attempt before this one: only what came since is to be looked at.
+            pullPosition = max(pullPosition, min(judged.through, remote.syncCount))
+        } else {
+            judged = (VersionVector(), .zero)
+            pullPosition = .zero
+        }
+        recordsLeft = .max
+    }
+
+    enum Judgement {
+        /// It was seen here and is dead.
+        case dead
+        /// It is written anew.
+        case outlives(ReplicatedWrite)
+    }
+
+    /// Has the peer bury what is dead.
+    func bury(_ dead: [Record]) async throws(SyncError) {
+        guard !dead.isEmpty, !isFile else { return }
+        guard !options.isDryRun else {
+            result.pushed += dead.count
+            return
+        }
+        let request = try engine(dataset.name) { () throws(StoreError) in
+            // What was forgotten here must not be lost any more.
+            if !has(.skipSyncBeforeSend) { try store.sync() }
+            let versions = dead.map { record in
+                Record(
+                    key: record.key, value: nil, version: record.version, syncCount: .zero,
+                    isDirty: false)
+            }
+            return BurialRequest(
+                address: address,
+                page: RecordPage(
+                    records: versions, through: .zero, isLast: true,
+                    knowledge: PeerKnowledge(try dataset.knowledge())))
+        }
+        let answer = try await counted { connection, traffic throws(SyncError) in
+            try await connection.bury(request, &traffic)
+        }
+        result.pushed += answer.buried
+        // What the peer forgets by that, it forgets of keys of which there is nothing here.
+        for record in dead {
+            // By a date that is not believed nothing else must be dated.
+            let time = store.isAhead(record.version) ? .zero : record.version.time
+            settled.forgotten.formUnion(
+                ForgottenDeletions(vector: record.version.vector, time: time))
+        }
+    }
+
+    /// What is to become of a record of a late peer; nil if it is compared as any.
+    func judgement(
+        on incoming: Record, beside local: Record?, _ ours: DatasetKnowledge
+    ) throws(SyncError) -> Judgement? {
+        if let local, !local.isDeleted || !ours.forgotten.covers(local.version) { return nil }
+        let version = incoming.version
+        guard !ours.lifecycle.wiped.covers(version.vector) else { return nil }
+        // Under a disputed id it may be another write than the one that was seen here.
+        let isShared =
+            !peerDisputed.contains(version.dot.replica) || incoming.syncCount <= known.fromPeer
+        let isDead =
+            isShared && PeerKnowledge(ours).hasSeen(version.dot, ours.vector)
+        if isDead {
+            // What is held was seen, too, and is not among the records.
+            let isHeld = try engine(dataset.name) { () throws(StoreError) in
+                try QuarantineBook(dataset).record(of: version.dot) != nil
+            }
+            return isHeld ? nil : .dead
+        }
+        guard !version.vector.covers(ours.forgotten.vector) else { return nil }
+        return .outlives(
+            ReplicatedWrite(
+                key: incoming.key,
+                content: anew(incoming, isDead: false, after: ours.forgotten),
+                expected: local?.version))
+    }
+
+    /// Who stands behind a page of the peer's. The page may claim less than the peer has told
+    /// before, where it leaves out what the peer holds.
+    func meeting(_ page: RecordPage) -> Meeting {
+        let seen = page.knowledge.vector.union(remote?.vector ?? VersionVector())
+        var meeting = Meeting(vector: trusted(seen), forgotten: page.knowledge.forgotten)
+        meeting.settled = settled.forgotten.vector
+        meeting.isJudged = judgesPeer
+        return meeting
+    }
+}
+
+extension PeerKnowledge {
+    /// Whether a write was seen, and is dead if nothing is there of its key. What was wiped with
+    /// the whole dataset may live on within a version that the wipe did not reach.
+    func hasSeen(_ dot: Dot, _ trusted: VersionVector) -> Bool {
+        trusted.contains(dot)
+            && (!lifecycle.wiped.contains(dot) || forgotten.vector.contains(dot))
+    }
+}
+
+extension SyncError {
+    /// Whether one of the two sides turned out to be late.
+    var isOfLateness: Bool { storeError?.code == .changesExpired }
+}

@@ -1,0 +1,215 @@
+import Synchronization
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+/// Deletions that one side has forgotten, where not everything is pulled: in a search for what
+/// differs, for one who keeps a part, in a bundle, and while a write is held.
+///
+///     a  ── deletes ── b has heard of it ── a forgets: nothing is left of the keys
+///     b  ── still has the tombstones ─────────────────────────────────────────────
+///     c  ── was away, or keeps a part ─── comes: what now?
+struct ForgottenDeletionsTests {
+    let directory = TemporaryDirectory()
+    let a: TestReplica
+    let b: TestReplica
+    let c: TestReplica
+
+    init() throws {
+        a = try TestReplica("a", in: directory)
+        b = try TestReplica("b", in: directory)
+        c = try TestReplica("c", in: directory)
+    }
+
+    private func fill(_ replica: TestReplica, _ count: Int) throws {
+        let dataset = try replica.dataset()
+        var batch = WriteBatch()
+        for number in 0..<count {
+            batch.put(Array("first".utf8), for: Array("key \(number)".utf8), in: dataset)
+        }
+        try replica.store.write(batch)
+    }
+
+    @discardableResult
+    private func exchange(
+        _ from: TestReplica, _ to: TestReplica, options: SyncOptions = SyncOptions()
+    ) async throws -> SyncResult {
+        try await from.dataset().synchronize(with: to.transport, options: options)
+    }
+
+    /// a deletes some keys, and b hears of it; a forgets it, and waits for nobody else.
+    private func forget(_ numbers: Range<Int>) async throws {
+        for number in numbers { try a.dataset().delete("key \(number)") }
+        try await exchange(b, a)
+        try a.store.retire(c.store.replicaID)
+        try a.store.compact()
+        for number in numbers {
+            let record = try a.dataset().record(for: "key \(number)", includingDeleted: true)
+            #expect(record == nil)
+        }
+    }
+
+    private func forgetCheckpoints(_ one: TestReplica, _ other: TestReplica) throws {
+        try one.dataset().remember(PeerCheckpoint(), of: other.store.replicaID)
+        try other.dataset().remember(PeerCheckpoint(), of: one.store.replicaID)
+    }
+
+    // MARK: - Searches
+
+    /// Only one of the two still has the tombstones. That is no difference.
+    @Test(arguments: [false, true])
+    func forgottenDeletionsAreNoDifference(_ isForgetter: Bool) async throws {
+        try fill(a, 2_000)
+        try await exchange(b, a)
+        try await forget(0..<300)
+        #expect(try a.dataset().digest() == b.dataset().digest())
+        try forgetCheckpoints(a, b)
+        let (asker, responder) = isForgetter ? (a, b) : (b, a)
+        let transport = InterposedTransport(responder.responder) { _ in }
+        let result = try await asker.dataset().synchronize(with: transport)
+        #expect(transport.messageCount(of: "reconcile") == 1)
+        #expect(transport.messageCount(of: "fetch") == 0)
+        #expect(result.pulled == 0 && result.pushed == 0 && result.isComplete)
+        try expectEqual([a, b])
+    }
+
+    /// Beside them, what does differ is found.
+    @Test(arguments: [false, true])
+    func whatDiffersBesideThemIsFound(_ isForgetter: Bool) async throws {
+        try fill(a, 2_000)
+        try await exchange(b, a)
+        try await forget(0..<300)
+        try a.dataset().put("again", for: "key 7")
+        try b.dataset().delete("key 1500")
+        try b.dataset().put("over there", for: "key 8")
+        try forgetCheckpoints(a, b)
+        let (asker, responder) = isForgetter ? (a, b) : (b, a)
+        try await exchange(asker, responder)
+        try expectEqual([a, b])
+        #expect(try a.dataset().text("key 7") == "again")
+        #expect(try b.dataset().text("key 8") == "over there")
+        #expect(try a.dataset().text("key 1500") == nil)
+        #expect(try a.dataset().text("key 9") == nil)
+    }
+
+    /// Who is late does not search: it starts afresh, and brings nothing back.
+    @Test(arguments: [false, true])
+    func aLateComerDoesNotSearch(_ isAsker: Bool) async throws {
+        try fill(a, 2_000)
+        for replica in [b, c] { try await exchange(replica, a) }
+        try await forget(0..<300)
+        try forgetCheckpoints(a, c)
+        try c.dataset().put("mine", for: "key 3")
+        let (asker, responder) = isAsker ? (c, a) : (a, c)
+        let transport = InterposedTransport(responder.responder) { _ in }
+        try await asker.dataset().synchronize(with: transport)
+        #expect(transport.messageCount(of: "reconcile") == 0)
+        #expect(try a.dataset().text("key 4") == nil)
+        #expect(try c.dataset().text("key 4") == nil)
+        #expect(try a.dataset().text("key 3") == "mine")
+        for _ in 0..<2 { for other in [a, c] { try await exchange(b, other) } }
+        try expectEqual([a, b, c])
+    }
+
+    // MARK: - Parts
+
+    /// Positions say what a part was told of, and no vector does.
+    @Test func aPartLearnsWhatWasForgotten() async throws {
+        try fill(a, 10)
+        try await exchange(b, a)
+        try c.dataset().setSyncScope(.prefix("key"))
+        try await exchange(c, a)
+        #expect(try c.dataset().count() == 10)
+        try await forget(0..<5)
+        try c.dataset().put("mine", for: "key 1")
+        try await exchange(c, a)
+        #expect(try c.dataset().count() == 6 && a.dataset().count() == 6)
+        #expect(try a.dataset().text("key 1") == "mine")
+        #expect(try c.dataset().text("key 0") == nil)
+        // It asks once.
+        let transport = InterposedTransport(a.responder) { _ in }
+        try await c.dataset().synchronize(with: transport)
+        #expect(transport.messageCount(of: "lookup") == 0)
+        for _ in 0..<2 { try await exchange(b, a) }
+        try expectEqual([a, b])
+        #expect(try b.dataset().text("key 1") == "mine")
+    }
+
+    /// A part claims little, so that deletions wait for it.
+    @Test func aPartHoldsBackDeletions() async throws {
+        try fill(a, 4)
+        try await exchange(b, a)
+        try c.dataset().setSyncScope(.prefix("key 1"))
+        try await exchange(c, a)
+        try a.dataset().delete("key 2")
+        for replica in [b, c] { try await exchange(replica, a) }
+        try a.store.compact()
+        #expect(try a.dataset().record(for: "key 2", includingDeleted: true) != nil)
+        #expect(try a.dataset().knowledge().forgotten.isEmpty)
+        try a.store.retire(c.store.replicaID)
+        try a.store.compact()
+        #expect(try a.dataset().record(for: "key 2", includingDeleted: true) == nil)
+    }
+
+    /// When it is whole again, what its peer has forgotten is forgotten here, too.
+    @Test func aPartThatBecomesWholeForgetsAsItsPeer() async throws {
+        try fill(a, 6)
+        for replica in [b, c] { try await exchange(replica, a) }
+        try c.dataset().setSyncScope(.prefix("key 5"))
+        try await exchange(c, a)
+        try await forget(0..<3)
+        try c.dataset().setSyncScope(nil)
+        for _ in 0..<2 { try await exchange(c, a) }
+        #expect(try c.dataset().syncScope() == nil)
+        let forgotten = try a.dataset().knowledge().forgotten
+        #expect(try c.dataset().knowledge().forgotten.covers(forgotten))
+        for other in [a, c] { try await exchange(b, other) }
+        try expectEqual([a, b, c])
+        #expect(try c.dataset().count() == 3)
+    }
+
+    // MARK: - Bundles
+
+    /// A file cannot be asked what became of a record.
+    @Test func aBundleIsRefusedByALateComer() async throws {
+        try fill(a, 4)
+        for replica in [b, c] { try await exchange(replica, a) }
+        try await forget(0..<2)
+        let path = directory.path + "/late.bundle"
+        try a.store.exportBundle(of: "notes", to: path)
+        await #expect(throws: SyncError.self) { try await c.store.importBundle(from: path) }
+        #expect(try c.dataset().text("key 0") == "first")
+        // One that has nothing misses nothing.
+        let d = try TestReplica("d", in: directory)
+        try await d.store.importBundle(from: path)
+        #expect(try d.dataset().digest() == a.dataset().digest())
+    }
+
+    // MARK: - Held writes
+
+    /// Whether a held write still counts its key's tombstone says, so that one stays.
+    @Test func aTombstoneStaysWhileAWriteIsHeld() async throws {
+        try fill(a, 2)
+        try await exchange(b, a)
+        b.clock.putForward(bySeconds: 3_600)
+        try b.dataset().put("future", for: "key 0")
+        try await exchange(a, b)
+        #expect(try a.dataset().quarantined().count == 1)
+        try a.dataset().delete("key 0")
+        // There is nobody who would have to hear of it.
+        try a.store.retire(b.store.replicaID)
+        try a.store.compact()
+        let tombstone = try a.dataset().record(for: "key 0", includingDeleted: true)
+        #expect(tombstone?.isDeleted == true)
+        // With the next exchange it is held no longer.
+        try await exchange(a, b)
+        #expect(try b.dataset().text("key 0") == nil)
+        try a.store.compact()
+        #expect(try a.dataset().record(for: "key 0", includingDeleted: true) == nil)
+        a.clock.putForward(bySeconds: 7_200)
+        try await exchange(a, b)
+        #expect(try a.dataset().text("key 0") == nil && b.dataset().text("key 0") == nil)
+        try expectEqual([a, b])
+    }
+}
