@@ -18,7 +18,7 @@ private struct KnownWrite {
 }
 
 /// Counts the questions of fresh starts on their way.
-private struct CountingTransport: SyncTransport {
+private struct RecordCountingTransport: SyncTransport {
     let transport: FaultyTransport
     let count: Count
 
@@ -43,7 +43,7 @@ private final class LateComerLife {
     private(set) var replicas: [TestReplica] = []
     private var writes: [String: [KnownWrite]] = [:]
     private var count = 0
-    let inquiries = CountingTransport.Count()
+    let inquiries = RecordCountingTransport.Count()
     private(set) var retiredCount = 0
     private(set) var failureCount = 0
 
@@ -97,7 +97,7 @@ private final class LateComerLife {
             repeatsEach: Int.random(in: 0...3, using: &random))
         do {
             try await replica.dataset().synchronize(
-                with: CountingTransport(transport: transport, count: inquiries),
+                with: RecordCountingTransport(transport: transport, count: inquiries),
                 options: SyncOptions(pageRecordsMax: Int.random(in: 1...4, using: &random)))
         } catch let error as SyncError {
             #expect(error.code == .unreachable, "seed \(seed): \(error)")
@@ -112,7 +112,7 @@ private final class LateComerLife {
             for (index, replica) in replicas.enumerated() {
                 for other in replicas[..<index] {
                     let result = try await replica.dataset().synchronize(
-                        with: CountingTransport(
+                        with: RecordCountingTransport(
                             transport: FaultyTransport(other.responder), count: inquiries),
                         options: SyncOptions(pageRecordsMax: 3))
                     moved += result.pulled + result.pushed
