@@ -103,6 +103,18 @@ final class SimulatedReplica: @unchecked Sendable {
         return try found.knowledge()
     }
 
+    /// Whether no other replica has ever had a part in a dataset, as far as the store can know:
+    /// there are writes of its own only, and there was no exchange. A store that has given away or
+    /// taken in anything remembers with whom.
+    func isAlone(with dataset: Int) throws(StoreError) -> Bool {
+        guard let store, let found = try store.datasetForSync(Self.name(dataset), creating: false)
+        else { return false }
+        let knowledge = try found.knowledge()
+        let ids = ids
+        return try !found.hasPeers() && knowledge.forgotten.isEmpty
+            && knowledge.vector.dots.allSatisfy { ids.contains($0.replica) }
+    }
+
     /// Every id under which it has written.
     var ids: [ReplicaID] { store.map { [$0.replicaID] + $0.formerReplicaIDs } ?? [] }
 }

@@ -21,7 +21,9 @@ extension World {
                 at, afterCalls: calls, percent == 100 ? .everything : .chance(percent: percent),
                 Seed(seed), downFor: downFor)
         case .kill(let at, let downFor):
-            losePower(at, afterCalls: 0, .everything, Seed(1), downFor: downFor)
+            // Each time with other random numbers: no process draws the ids of an earlier one.
+            if replicas[at].isUp { killCount += 1 }
+            losePower(at, afterCalls: 0, .everything, Seed(killCount), downFor: downFor)
         case .backUp(let at): backUp(at)
         case .restore(let at): restore(at)
         case .rollBack(let at, let writes, let isWatched):
@@ -184,13 +186,18 @@ extension World {
         }
     }
 
-    /// A deletion that nobody else has heard of may be forgotten, with all that it deleted, and an
-    /// older write of somebody else then stands.
+    /// As long as nobody else has ever had a part in a dataset, compaction may forget a deletion
+    /// without a note of it, with all that it deleted: the store cannot know that somebody has an
+    /// older write to the key, which then stands as if nothing had been here. That and no more is
+    /// allowed for. Whoever has peers must note what it forgets, and whoever has seen a write of
+    /// this store may bring back what was deleted.
     private func forgotten(
         _ key: ModelKey, _ version: Version, _ at: Int
     ) throws(StoreError) {
         note("\(at): \(key) forgot \(version.dot)")
-        let ids = replicas[at].ids
+        let replica = replicas[at]
+        guard try replica.isAlone(with: key.dataset) else { return }
+        let ids = replica.ids
         for other in replicas where other.index != at {
             guard let knowledge = try other.knowledge(key.dataset) else { continue }
             if ids.contains(where: { knowledge.vector[$0] > 0 }) { return }
@@ -199,6 +206,8 @@ extension World {
         where write.key == key && version.vector.contains(write.version.dot) {
             model.allowLoss(of: index)
         }
+        // For a reader the key was never there.
+        replica.lastSeen[key] = nil
     }
 
     /// Gives a peer up, which may well come again.

@@ -183,7 +183,8 @@ extension World {
         attempt("syncing \(from)") { () throws(StoreError) in try original.store?.sync() }
         model.markDurable(original.unsynced)
         original.unsynced = []
-        var random = SeededGenerator(Seed(time.now))
+        // Two copies of one moment draw different numbers, as two machines would.
+        var random = SeededGenerator(Seed(time.now ^ UInt64(onto) << 40))
         try? target.store?.close()
         target.storage.observe(nil)
         target.path = original.path

@@ -41,6 +41,7 @@ package final class World: @unchecked Sendable {
     var conflictCount = 0
     var crashCount = 0
     var restoreCount = 0
+    var killCount: UInt64 = 0
     private var eventCount = 0
     /// Events after which a run counts as endless.
     private static let eventsMax = 2_000_000
