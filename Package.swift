@@ -146,7 +146,8 @@ let package = Package(
             name: "Simulate", dependencies: ["Tidemark", "Simulation", "TestSupport"],
             path: "Tests/Simulate", swiftSettings: settings),
         .testTarget(
-            name: "SimulationTests", dependencies: ["Tidemark", "Simulation", "TestSupport"],
+            name: "SimulationTests",
+            dependencies: ["Tidemark", "TidemarkSync", "Simulation", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "TidemarkTests", dependencies: ["Tidemark", "TestSupport", "CrashWriter"],

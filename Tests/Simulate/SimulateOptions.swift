@@ -13,10 +13,17 @@ struct SimulateOptions {
     var printsTrace = false
     var plantedBugs: PlantedBugs = []
     var findings: KnownFinding = []
+    /// In place of those in the seed; nil to leave these.
+    private var traits: SimulatedTraits?
+    /// Whether each seed gets traits of its own.
+    var isMixed = false
+    /// Whether to look for the first seed that finds each bug that can be planted.
+    var findsBugs = false
 
     static let usage = """
         usage: Simulate --seed N [--seconds S] [--seeds N] [--only] [--trace] [--bug NAME]
-                        [--find forked|dragged]
+                        [--traits NAME+NAME...|mixed] [--bugs] [--find forked|dragged]
+        traits: \(SimulatedTraits.named.map(\.name).joined(separator: ", "))
         bugs that can be planted: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
         """
 
@@ -27,10 +34,17 @@ struct SimulateOptions {
             switch name {
             case "--only": isSingle = true
             case "--trace": printsTrace = true
+            case "--bugs": findsBugs = true
             default:
                 guard let value = rest.popFirst(), take(name, value) else { return nil }
             }
         }
+        if let traits { seed = seed.with(traits) }
+    }
+
+    /// The seed of a run, with the traits that it is to have.
+    func complete(_ seed: Seed) -> Seed {
+        isMixed ? seed.with(.drawn(for: seed)) : seed
     }
 
     private mutating func take(_ name: String, _ value: String) -> Bool {
@@ -49,6 +63,11 @@ struct SimulateOptions {
                 return false
             }
             plantedBugs.insert(bug)
+        case "--traits":
+            isMixed = value == "mixed"
+            guard !isMixed else { return true }
+            guard let named = SimulatedTraits(value) else { return false }
+            traits = named
         case "--find":
             switch value {
             case "forked": findings.insert(.forkedStore)

@@ -30,14 +30,37 @@ struct SimulateRun {
     /// True if no seed failed.
     func run() -> Bool {
         var copy = self
-        return copy.runSeeds()
+        return options.findsBugs ? copy.findBugs() : copy.runSeeds()
+    }
+
+    /// For each bug that can be planted the first seed that finds it, and finds nothing without it:
+    /// what stands in the table of `PlantedBugTests`. True if there is one for each.
+    private func findBugs() -> Bool {
+        let seedsMax = min(options.seedsMax, 1_000)
+        var foundAll = true
+        for (name, bug) in PlantedBugs.named {
+            var found: (seed: Seed, violation: Violation)?
+            for number in 0..<seedsMax where found == nil {
+                let seed = options.complete(Seed(options.seed.rawValue &+ UInt64(number)))
+                let (settings, steps) = Nemesis.draw(seed, plantedBugs: bug)
+                guard let violation = World.run(settings, steps).violation else { continue }
+                let healthy = Nemesis.draw(seed)
+                if World.run(healthy.settings, healthy.steps).violation == nil {
+                    found = (seed, violation)
+                }
+            }
+            say("\(name): \(found.map { "\($0.seed) \($0.violation)" } ?? "not found")")
+            foundAll = foundAll && found != nil
+        }
+        return foundAll
     }
 
     private mutating func runSeeds() -> Bool {
         say("simulate: seeds from \(options.seed), \(Int(options.seconds)) seconds")
         var nextLine = started + Self.lineSeconds
-        var seed = options.seed
+        var next = options.seed
         repeat {
+            let seed = options.complete(next)
             let (settings, steps) = Nemesis.draw(
                 seed, findings: options.findings, plantedBugs: options.plantedBugs)
             let outcome = World.run(settings, steps, keepsTrace: options.printsTrace)
@@ -51,7 +74,7 @@ struct SimulateRun {
                 tell(violation, seed, settings, steps)
                 return false
             }
-            seed = Seed(seed.rawValue &+ 1)
+            next = Seed(next.rawValue &+ 1)
             if Self.now() > nextLine {
                 say(line)
                 nextLine = Self.now() + Self.lineSeconds

@@ -57,6 +57,16 @@ package enum Action: Hashable, Sendable {
     case forget(Int, Int)
     /// One replica waits for another one no longer.
     case retire(at: Int, peer: Int)
+    /// Keeps a part of a dataset from now on, or all of it again.
+    case setScope(at: Int, dataset: Int, SimulatedScope?)
+    /// Somebody lets a write count that is held because of its date, or never count.
+    case decideHeld(at: Int, dataset: Int, isReleased: Bool)
+    /// Somebody settles a conflict that waits.
+    case settle(at: Int, dataset: Int)
+    /// The second dataset is to go into the first.
+    case noteMerged(at: Int)
+    /// Writes all of the large dataset, once.
+    case fillLarge(at: Int)
 }
 
 /// An action and how many milliseconds after the one before it happens.
@@ -98,6 +108,13 @@ extension Action: CustomStringConvertible {
         case .deleteDataset(let at, let dataset): "\(at): delete dataset d\(dataset)"
         case .forget(let one, let other): "\(one) - \(other): checkpoints forgotten"
         case .retire(let at, let peer): "\(at): retire \(peer)"
+        case .setScope(let at, let dataset, let scope):
+            "\(at): keeps \(scope.map { "\($0)" } ?? "all") of d\(dataset)"
+        case .decideHeld(let at, let dataset, let isReleased):
+            "\(at): \(isReleased ? "release" : "discard") what is held of d\(dataset)"
+        case .settle(let at, let dataset): "\(at): settle what waits in d\(dataset)"
+        case .noteMerged(let at): "\(at): d1 is to go into d0"
+        case .fillLarge(let at): "\(at): fill the large dataset"
         }
     }
 }

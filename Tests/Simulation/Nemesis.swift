@@ -20,7 +20,7 @@ package struct Nemesis {
             random.oneIn(3) ? 3 + random.below(SimulationSettings.replicaCounts.count) : 3
         settings.topology = random.element(of: SimulatedTopology.allCases)
         settings.policy =
-            random.below(10) < 6 ? .lastWriterWins : random.element(of: SimulatedPolicy.allCases)
+            random.below(10) < 6 ? .lastWriterWins : random.element(of: SimulatedPolicy.plain)
         settings.deletesDatasets = settings.policy == .lastWriterWins && random.oneIn(5)
         settings.recreatesDatasets = random.oneIn(2)
         // Not drawn, so that all other seeds mean what they meant before.
@@ -29,30 +29,11 @@ package struct Nemesis {
         settings.keyCount = 4 + random.below(12)
         settings.stepCount = 30 + random.below(90)
         settings.durability = random.oneIn(2) ? .disk : .process
+        settings.takeTraits()
         var nemesis = Nemesis(random: random.split(), settings: settings)
         var steps: [Step] = []
         while steps.count < settings.stepCount { steps.append(nemesis.next()) }
-        return (settings, steps)
-    }
-
-    /// The same run with late comers: deletions are forgotten after a minute, which passes at once
-    /// where a clock jumps, and peers are given up and come again. What is drawn for that changes
-    /// nothing of the rest.
-    package static func drawLateComers(
-        _ seed: Seed, plantedBugs: PlantedBugs = []
-    ) -> (settings: SimulationSettings, steps: [Step]) {
-        var (settings, steps) = draw(seed, plantedBugs: plantedBugs)
-        settings.tombstoneAge = .seconds(60)
-        var random = SeededGenerator(Seed(~seed.rawValue))
-        for _ in 0..<2 + steps.count / 12 {
-            let at = random.below(settings.replicaCount)
-            let peer = random.below(settings.replicaCount)
-            let pair = [
-                Step(after: 0, action: .retire(at: at, peer: peer)),
-                Step(after: 0, action: .compact(at: at)),
-            ]
-            steps.insert(contentsOf: pair, at: random.below(steps.count + 1))
-        }
+        TraitSteps.add(to: &steps, settings)
         return (settings, steps)
     }
 
@@ -97,7 +78,7 @@ package struct Nemesis {
     }
 
     private mutating func write() -> Action {
-        let isUnion = settings.policy == .union
+        let isUnion = settings.policy.isUnion
         return .write(
             at: replica(), dataset: random.below(settings.datasetCount),
             key: random.below(settings.keyCount), isDeletion: !isUnion && random.oneIn(5),

@@ -74,10 +74,12 @@ final class SimulatedLink: @unchecked Sendable {
     private func deliver(_ request: [UInt8], to call: PendingCall) {
         let target = simulation.replicas[to]
         guard !simulation.isCut(from, to), target.isUp, let store = target.store else { return }
-        let responder = SyncResponder(
-            store: store, limits: SyncResponder.Limits(pageRecordsMax: pageRecordsMax),
-            journal: .off)
-        let answer = responder.respond(to: request)
+        var limits = SyncResponder.Limits(pageRecordsMax: pageRecordsMax)
+        let isLarge = simulation.settings.largeDataset != nil
+        if isLarge { limits.segmentBytesMin = 0 }
+        let responder = SyncResponder(store: store, limits: limits, journal: .off)
+        var answer = responder.respond(to: request)
+        if isLarge { spoilBlocks(in: &answer) }
         simulation.note("\(from) > \(to) \(Self.name(request)), \(Self.name(answer))")
         // What it did it did, but its answer died with it.
         guard target.remains == nil else { return }
@@ -109,6 +111,27 @@ final class SimulatedLink: @unchecked Sendable {
         if random.oneIn(4) { damaged.removeLast(random.below(message.count)) }
         return damaged
     }
+
+    /// A bit turns over in the memory of whoever sends blocks of segments, before the message gets
+    /// its checksum: only that of the block can tell.
+    private func spoilBlocks(in answer: inout [UInt8]) {
+        let (head, sum) = (12, 8)
+        guard answer.count > 256, answer[6] == Self.segmentRangeAnswer, answer[7] == 0,
+            weather.damagePercent > 0, random.oneIn(3)
+        else { return }
+        var body = Array(answer.dropLast(sum))
+        // The blocks stand behind all else.
+        let half = (body.count - head) / 2
+        body[head + half + random.below(half)] ^= UInt8(1 << random.below(8))
+        let checksum = unsafe body.withUnsafeBytes { unsafe checksum64($0) }
+        answer = body
+        for shift in stride(from: UInt64(0), to: 64, by: 8) {
+            answer.append(UInt8(truncatingIfNeeded: checksum >> shift))
+        }
+    }
+
+    /// The kind of a message with blocks.
+    private static let segmentRangeAnswer: UInt8 = 0x87
 
     private func checkSize(_ message: [UInt8]) {
         let most = Self.overheadBytesMax + pageRecordsMax * Self.recordBytesMax

@@ -31,7 +31,7 @@ final class SimulatedReplica: @unchecked Sendable {
     /// Writes, by their number in the model, that the loss of power may still undo.
     var unsynced: [Int] = []
     /// For each key the latest version that a reader has seen here.
-    var lastSeen: [ModelKey: HybridTime] = [:]
+    var lastSeen: [ModelKey: Version] = [:]
     private let settings: SimulationSettings
 
     init(_ index: Int, _ settings: SimulationSettings, random: inout SeededGenerator) {
@@ -44,11 +44,14 @@ final class SimulatedReplica: @unchecked Sendable {
 
     var isUp: Bool { store != nil && remains == nil }
 
+    /// Whether it may keep a part: then it asks, and nobody asks it.
+    var mayBePart: Bool { index >= settings.replicaCount - settings.partCount }
+
     private var options: StoreOptions {
         var options = StoreOptions(
             durability: settings.durability, author: "r\(index)", segmentBytes: 1 << 20,
             blockCacheBytes: 1 << 20, tombstoneAge: settings.tombstoneAge,
-            compactsAutomatically: false, clockAheadMax: .milliseconds(Self.clockAheadMax))
+            compactsAutomatically: false, clockAheadMax: .milliseconds(settings.clockAheadMax))
         // So that states are let go and read again wherever that is allowed.
         options.keptDatasetStatesMax = 0
         options.runsInline = true
@@ -65,16 +68,21 @@ final class SimulatedReplica: @unchecked Sendable {
 
     static let epoch: UInt64 = 1_790_000_000_000
 
-    /// Milliseconds that other clocks may be ahead: more than their being set by minutes comes to.
-    static let clockAheadMax: UInt64 = 3 * 3_600_000
-
     func setClock(now: UInt64) {
         storage.clockMilliseconds = UInt64(Int64(Self.epoch + now) + clockOffset)
         latestClock = max(latestClock, storage.clockMilliseconds)
+        earliestClock = min(earliestClock, storage.clockMilliseconds)
     }
 
     /// The latest that its own wall clock ever was, in milliseconds since 1970.
     private(set) var latestClock: UInt64 = 0
+    /// The earliest.
+    private(set) var earliestClock = UInt64.max
+
+    /// Takes over a store whose writes are dated by another clock.
+    func inheritClock(of other: SimulatedReplica) {
+        latestClock = max(latestClock, other.latestClock)
+    }
 
     // MARK: - What it holds
 
@@ -89,6 +97,8 @@ final class SimulatedReplica: @unchecked Sendable {
             let found = try store.datasetForSync(Self.name(key.dataset), creating: false)
         else { return nil }
         let record = try found.storedRecord(for: Self.key(key.number))
+        // What was let go because it is outside of the part is not here.
+        guard record?.isDropped != true else { return nil }
         guard let record, record.isDeleted else { return record }
         return try found.knowledge().forgotten.covers(record.version) ? nil : record
     }
@@ -101,6 +111,18 @@ final class SimulatedReplica: @unchecked Sendable {
         guard let store, let found = try store.datasetForSync(Self.name(dataset), creating: false)
         else { return nil }
         return try found.knowledge()
+    }
+
+    /// Whether no other replica has ever had a part in a dataset, as far as the store can know:
+    /// there are writes of its own only, and there was no exchange. A store that has given away or
+    /// taken in anything remembers with whom.
+    func isAlone(with dataset: Int) throws(StoreError) -> Bool {
+        guard let store, let found = try store.datasetForSync(Self.name(dataset), creating: false)
+        else { return false }
+        let knowledge = try found.knowledge()
+        let ids = ids
+        return try !found.hasPeers() && knowledge.forgotten.isEmpty
+            && knowledge.vector.dots.allSatisfy { ids.contains($0.replica) }
     }
 
     /// Every id under which it has written.

@@ -21,7 +21,9 @@ extension World {
                 at, afterCalls: calls, percent == 100 ? .everything : .chance(percent: percent),
                 Seed(seed), downFor: downFor)
         case .kill(let at, let downFor):
-            losePower(at, afterCalls: 0, .everything, Seed(1), downFor: downFor)
+            // Each time with other random numbers: no process draws the ids of an earlier one.
+            if replicas[at].isUp { killCount += 1 }
+            losePower(at, afterCalls: 0, .everything, Seed(killCount), downFor: downFor)
         case .backUp(let at): backUp(at)
         case .restore(let at): restore(at)
         case .rollBack(let at, let writes, let isWatched):
@@ -29,7 +31,7 @@ extension World {
         case .copy(let from, let onto): copy(from, onto: onto)
         case .setClock(let at, let by):
             replicas[at].clockOffset += by
-            if by > Int64(SimulatedReplica.clockAheadMax) { model.hasFarClock = true }
+            if by > Int64(settings.clockAheadMax) { model.hasFarClock = true }
         case .cut(let one, let other): cut(one, other)
         case .join(let one, let other): join(one, other)
         case .fillDisk(let at, let room, let duration): fillDisk(at, room: room, for: duration)
@@ -39,6 +41,12 @@ extension World {
             forgetCheckpoint(of: other, at: one)
             forgetCheckpoint(of: one, at: other)
         case .retire(let at, let peer): retire(at, peer)
+        case .setScope(let at, let dataset, let scope): setScope(at, dataset, scope)
+        case .decideHeld(let at, let dataset, let isReleased):
+            decideHeld(at, dataset, isReleased: isReleased)
+        case .settle(let at, let dataset): settle(at, dataset)
+        case .noteMerged(let at): noteMerged(at)
+        case .fillLarge(let at): fillLarge(at)
         }
     }
 
@@ -58,11 +66,11 @@ extension World {
                 _ = try dataset.delete(name, durability: durability)
             } else {
                 var numbers = [number]
-                if settings.policy == .union, let present = try dataset.get(name) {
+                if settings.policy.isUnion, let present = try dataset.get(name) {
                     numbers = (WriteModel.numbers(in: present) + numbers).sorted()
                 }
                 _ = try dataset.put(
-                    WriteModel.value(of: numbers, padding: padding), for: name,
+                    WriteModel.value(of: numbers, padding: padding, settings.form), for: name,
                     durability: durability)
             }
         } catch {
@@ -81,10 +89,11 @@ extension World {
                 let dataset = try store.dataset(SimulatedReplica.name(key.dataset))
                 let name = SimulatedReplica.key(key.number)
                 var all = [number]
-                if settings.policy == .union, let present = try dataset.get(name) {
+                if settings.policy.isUnion, let present = try dataset.get(name) {
                     all = (WriteModel.numbers(in: present) + all).sorted()
                 }
-                batch.put(WriteModel.value(of: all, padding: 0), for: name, in: dataset)
+                batch.put(
+                    WriteModel.value(of: all, padding: 0, settings.form), for: name, in: dataset)
             }
             try store.write(batch, durability: .disk)
         } catch {
@@ -134,13 +143,13 @@ extension World {
     private func checkClock(of version: Version, _ at: Int) {
         let replica = replicas[at]
         let most =
-            max(replica.latestClock, SimulatedReplica.epoch) + SimulatedReplica.clockAheadMax
+            max(replica.latestClock, SimulatedReplica.epoch) + settings.clockAheadMax
         if version.time.milliseconds > most {
             fail(.clockDragged, "a write at \(at) is dated \(version.time)")
         }
     }
 
-    private func read(_ at: Int, _ key: ModelKey) {
+    func read(_ at: Int, _ key: ModelKey) {
         let replica = replicas[at]
         guard replica.isUp else { return }
         attempt("reading at \(at)") { () throws(StoreError) in
@@ -148,15 +157,35 @@ extension World {
             guard !model.deletedDatasets.contains(key.dataset),
                 let record = try replica.record(key)
             else { return }
-            if let seen = replica.lastSeen[key], record.version.time < seen {
-                fail(.staleRead, "\(key) at \(at): \(record.version.time) after \(seen)")
+            guard try !mayLeave(key, replica) else {
+                replica.lastSeen[key] = nil
+                return
             }
-            replica.lastSeen[key] = record.version.time
+            if let seen = replica.lastSeen[key], isStale(record.version, after: seen) {
+                fail(
+                    .staleRead,
+                    "\(key) at \(at): \(record.version.dot) \(record.version.time) after "
+                        + "\(seen.dot) \(seen.time)")
+            }
+            replica.lastSeen[key] = record.version
         }
     }
 
+    /// Where clocks agree, an older version is one with an earlier date. Where they do not, a write
+    /// may be dated earlier than what it has seen, and it is one that the newer has seen, unless
+    /// that was joined with the newer one, too. A store that went back has versions of which that
+    /// cannot be told.
+    private func isStale(_ version: Version, after seen: Version) -> Bool {
+        guard model.hasFarClock else { return version.time < seen.time }
+        return isOrderly && version.dot != seen.dot && seen.vector.contains(version.dot)
+            && !version.vector.contains(seen.dot)
+    }
+
+    /// Whether no store ever went back, by whatever means.
+    var isOrderly: Bool { !model.hasRolledBack && restoreCount == 0 }
+
     /// A store that refuses has a reason that the simulation gave it.
-    private func failed(_ error: StoreError, _ what: String, _ at: Int) {
+    func failed(_ error: StoreError, _ what: String, _ at: Int) {
         let replica = replicas[at]
         note("\(at): \(what) failed: \(error.code)")
         guard replica.remains == nil, !replica.isDiskFull else { return }
@@ -184,13 +213,18 @@ extension World {
         }
     }
 
-    /// A deletion that nobody else has heard of may be forgotten, with all that it deleted, and an
-    /// older write of somebody else then stands.
+    /// As long as nobody else has ever had a part in a dataset, compaction may forget a deletion
+    /// without a note of it, with all that it deleted: the store cannot know that somebody has an
+    /// older write to the key, which then stands as if nothing had been here. That and no more is
+    /// allowed for. Whoever has peers must note what it forgets, and whoever has seen a write of
+    /// this store may bring back what was deleted.
     private func forgotten(
         _ key: ModelKey, _ version: Version, _ at: Int
     ) throws(StoreError) {
         note("\(at): \(key) forgot \(version.dot)")
-        let ids = replicas[at].ids
+        let replica = replicas[at]
+        guard try replica.isAlone(with: key.dataset) else { return }
+        let ids = replica.ids
         for other in replicas where other.index != at {
             guard let knowledge = try other.knowledge(key.dataset) else { continue }
             if ids.contains(where: { knowledge.vector[$0] > 0 }) { return }
@@ -199,6 +233,8 @@ extension World {
         where write.key == key && version.vector.contains(write.version.dot) {
             model.allowLoss(of: index)
         }
+        // For a reader the key was never there.
+        replica.lastSeen[key] = nil
     }
 
     /// Gives a peer up, which may well come again.
@@ -227,7 +263,8 @@ extension World {
     /// Not after a disk went back in time: then what was known to be exchanged decides what of the
     /// lost writes must come back.
     private func forgetCheckpoint(of peer: Int, at: Int) {
-        guard !model.hasRolledBack, replicas[at].isUp, let store = replicas[at].store,
+        guard !model.hasRolledBack, !replicas[at].mayBePart, !replicas[peer].mayBePart,
+            replicas[at].isUp, let store = replicas[at].store,
             let id = replicas[peer].store?.replicaID ?? replicas[peer].lastID
         else { return }
         do throws(StoreError) {

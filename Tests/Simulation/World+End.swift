@@ -14,6 +14,7 @@ extension World {
         afterEvent()
         // What is under way ends, and what is down comes up.
         _ = pump { true }
+        isHealing = true
         if model.hasFarClock { letDatesCome() }
         guard violation == nil else { return }
         for replica in replicas {
@@ -25,7 +26,8 @@ extension World {
         guard violation == nil, activeExchanges == 0 else {
             return fail(.neverRests, "\(activeExchanges) exchanges never end")
         }
-        let roundsMax = 6 + 2 * settings.replicaCount
+        // What waited, was held or was late comes after all else, and is handed on after that.
+        let roundsMax = (6 + 2 * settings.replicaCount) * (settings.traits.isEmpty ? 1 : 2)
         var quietRounds = 0
         for round in 0..<roundsMax {
             var moved = 0
@@ -46,12 +48,28 @@ extension World {
     /// What is held because of its date is let in only when the date has come.
     private func letDatesCome() {
         let offsets = replicas.map(\.clockOffset)
+        if settings.traits.contains(.clocks) {
+            // Clocks are set right, to the one that is furthest ahead now, and all wait until they
+            // are where any ever was. Nothing is dated further ahead of that than all believe.
+            let most = offsets.max() ?? 0
+            for replica in replicas { replica.clockOffset = most }
+            setClocks()
+            let latest = replicas.map(\.latestClock).max() ?? 0
+            let now = replicas.map(\.storage.clockMilliseconds).min() ?? latest
+            time.pass(to: time.now + (latest > now ? latest - now : 0) + 1_000)
+            setClocks()
+            return
+        }
         let span = (offsets.max() ?? 0) - (offsets.min() ?? 0)
         time.pass(to: time.now + UInt64(max(0, span)))
         setClocks()
     }
 
     private func movedByExchange(_ from: Int, _ to: Int) -> Int {
+        // Nobody asks who keeps a part; a hub among the two is the one that is asked anyway.
+        let isTurned = replicas[to].mayBePart
+        let (from, to) = isTurned ? (to, from) : (from, to)
+        guard !replicas[to].mayBePart else { return 0 }
         switch exchangeNow(from: from, to: to) {
         case .success(let results): return results.reduce(0) { $0 + $1.pulled + $1.pushed }
         case .failure(let error):
@@ -71,6 +89,26 @@ extension World {
                 try checkEqual(dataset)
                 if !model.deletedDatasets.contains(dataset) { try checkWrites(dataset) }
             }
+            try checkLarge()
+        }
+        if violation == nil, !settings.traits.isEmpty { checkDigests() }
+    }
+
+    /// A digest that was kept up with changes is the one that is made anew by a store that was
+    /// opened afresh.
+    private func checkDigests() {
+        for replica in replicas {
+            attempt("digesting \(replica.index)") { () throws(StoreError) in
+                var kept: [ConvergenceDigest?] = []
+                for dataset in 0..<settings.datasetCount {
+                    kept.append(try replica.digest(dataset))
+                }
+                reopen(replica.index)
+                for dataset in 0..<settings.datasetCount
+                where try replica.digest(dataset) != kept[dataset] {
+                    fail(.divergence, "d\(dataset) on \(replica.index): its digest is not kept up")
+                }
+            }
         }
     }
 
@@ -78,6 +116,10 @@ extension World {
         let first = replicas[0]
         let isVisible = try first.isVisible(dataset)
         for other in replicas.dropFirst() {
+            if other.mayBePart, let scope = try other.scope(of: dataset) {
+                try checkPart(other, dataset, of: scope, beside: first)
+                continue
+            }
             let pair = "d\(dataset) on 0 and \(other.index)"
             guard try other.isVisible(dataset) == isVisible else {
                 return fail(.divergence, "\(pair): it lives on one of them only")
@@ -119,22 +161,89 @@ extension World {
         for number in 0..<settings.keyCount {
             let key = ModelKey(dataset: dataset, number: number)
             let record = try replicas[0].record(key)
-            let tried = model.tried[key] ?? []
-            let numbers = WriteModel.numbers(in: record?.value ?? [])
+            var tried = model.tried[key] ?? []
+            var numbers = WriteModel.numbers(in: record?.value ?? [])
+            var required = model.writes.filter { $0.key == key && $0.mustSurvive }
+            if isMerging, dataset == 0 {
+                // Whatever went from one into the other, nothing may be in neither.
+                let other = ModelKey(dataset: 1, number: number)
+                tried.formUnion(model.tried[other] ?? [])
+                required += model.writes.filter { $0.key == other && $0.mustSurvive }
+                if try replicas[0].isVisible(1) {
+                    let left = try replicas[0].record(other)?.value ?? []
+                    numbers += WriteModel.numbers(in: left)
+                }
+            }
             guard Set(numbers).isSubset(of: tried) else {
                 return fail(.inventedValue, "\(key): \(Self.text(record))")
             }
-            let required = model.writes.filter { $0.key == key && $0.mustSurvive }
             switch settings.policy {
+            case .lastWriterWins where settings.traits.contains(.clocks):
+                checkSeen(key, record, required, forgotten)
             case .lastWriterWins where model.hasFarClock: continue
             case .lastWriterWins: checkLast(key, record, required, forgotten)
-            case .union:
+            case .union, .autoMerge, .mergeable, .stopping, .leaving:
                 if let lost = required.first(where: { !numbers.contains($0.number) }) {
                     fail(.lostWrite, "\(key): write \(lost.number) of \(lost.replica)")
                 }
             case .keepLocal, .keepRemote: continue
             }
         }
+    }
+
+    /// Where clocks are far off, dates do not say which write must stand; what was seen does. What
+    /// stands has seen every write that must not be lost, and is none that somebody who had seen it
+    /// has overwritten. But for two things: what was forgotten need not have been seen by what came
+    /// after; and a write that somebody's clock could not believe may lose even to what it had
+    /// seen, where that had been joined with what it had not seen and could not be handed on
+    /// otherwise.
+    private func checkSeen(
+        _ key: ModelKey, _ record: Record?, _ required: [ModelWrite],
+        _ forgotten: ForgottenDeletions
+    ) {
+        // What is in doubt is written anew, as if it had seen less.
+        guard isOrderly else { return }
+        guard let record else {
+            if let lost = required.first(where: { !$0.isDeletion }),
+                !model.deletedKeys.contains(key)
+            {
+                fail(.lostWrite, "\(key): nothing in place of write \(lost.number)")
+            }
+            return
+        }
+        for write in required
+        where !record.version.vector.contains(write.version.dot)
+            && !forgotten.vector.contains(write.version.dot)
+        {
+            return fail(
+                .lostWrite,
+                "\(key): \(Self.text(record)) has not seen write \(write.number) "
+                    + "\(write.version.dot)")
+        }
+        let earliest = replicas.map(\.earliestClock).min() ?? 0
+        let believed = earliest + settings.clockAheadMax
+        let isDeletion = record.value == nil
+        // A deletion that was tried and not acknowledged may be the one.
+        let acknowledged = Set(model.writes.map(\.number))
+        if isDeletion, !(model.triedDeletions[key] ?? []).isSubset(of: acknowledged) { return }
+        let number = WriteModel.numbers(in: record.value ?? []).first
+        let standing = model.writes.filter {
+            $0.key == key && $0.isDeletion == isDeletion && (isDeletion || $0.number == number)
+        }
+        guard !standing.isEmpty else { return }
+        let overwriting = required.filter {
+            $0.isDeletion != isDeletion || (!isDeletion && $0.number != number)
+        }
+        for write in standing {
+            let isOverwritten = overwriting.contains {
+                $0.version.vector.contains(write.version.dot)
+                    && $0.version.time.milliseconds <= believed
+            }
+            if !isOverwritten { return }
+        }
+        fail(
+            isDeletion ? .lostWrite : .resurrection,
+            "\(key): \(Self.text(record)), which was overwritten")
     }
 
     /// Under last writer wins nothing older than the latest write that must survive may stand.
@@ -179,7 +288,7 @@ extension World {
             "\(key): \(Self.text(record)) in place of \(expected)")
     }
 
-    private static func text(_ record: Record?) -> String {
+    static func text(_ record: Record?) -> String {
         guard let record else { return "nothing" }
         let value = record.value.map { "\(WriteModel.numbers(in: $0))" } ?? "a deletion"
         return "\(value) \(record.version.dot) \(record.version.time)"

@@ -20,10 +20,13 @@ extension World {
         }
         activeExchanges += 1
         exchangeCount += 1
+        // A large dataset record by record would take all the time there is.
+        let isLarge = settings.largeDataset != nil
+        let pageRecordsMax = isLarge ? max(pageRecordsMax, 200) : pageRecordsMax
         let incarnation = asker.incarnation
         let link = SimulatedLink(
             self, from: from, to: to, weather, pageRecordsMax: pageRecordsMax)
-        let options = exchangeOptions(pageRecordsMax: pageRecordsMax)
+        let options = exchangeOptions(pageRecordsMax: pageRecordsMax, from)
         let ended = Ended { [self] outcome in
             activeExchanges -= 1
             let isAlive = asker.incarnation == incarnation && asker.remains == nil
@@ -69,30 +72,19 @@ extension World {
         }
     }
 
-    private func exchangeOptions(pageRecordsMax: Int) -> SyncOptions {
+    private func exchangeOptions(pageRecordsMax: Int, _ from: Int) -> SyncOptions {
         var options = SyncOptions(
-            policy: mergePolicy, pageRecordsMax: pageRecordsMax,
+            policy: mergePolicy(at: from), pageRecordsMax: pageRecordsMax,
             onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
         // A journal draws numbers and takes up room in the logs, which would make another run of
         // each seed that is known to find something.
-        options.journal = .off
+        if !settings.keepsJournal { options.journal = .off }
         if settings.forgetsCheckpoints { options.comparesFrom = 0 }
-        return options
-    }
-
-    private var mergePolicy: MergePolicy {
-        switch settings.policy {
-        case .lastWriterWins: .lastWriterWins
-        case .keepLocal: .keepLocal
-        case .keepRemote: .keepRemote
-        case .union:
-            .custom { conflict in
-                let ours = WriteModel.numbers(in: conflict.local.value ?? [])
-                let theirs = WriteModel.numbers(in: conflict.remote.value ?? [])
-                return .value(
-                    WriteModel.value(of: Set(ours).union(theirs).sorted(), padding: 0))
-            }
+        if settings.traits.contains(.merging) {
+            let policy = mergePolicy(at: nil)
+            options.mergedDatasetsHandler = { _ in .merge(policy) }
         }
+        return options
     }
 
     // MARK: - What may come of it
@@ -102,10 +94,15 @@ extension World {
     ) {
         checkIDs(from)
         checkIDs(to)
+        for index in [from, to] {
+            checkBelief(index)
+            checkJournal(index)
+        }
         switch outcome {
         case .success(let results):
             for result in results { conflictCount += result.conflicts }
             checkDots(from, to)
+            if !settings.traits.isEmpty { keepDigests(from, to) }
         case .failure(let error):
             failedExchangeCount += 1
             if !isExplained(error, from, to, weather) {
@@ -121,6 +118,9 @@ extension World {
         case .unreachable, .contended, .peerChanged: return true
         case .badMessage: return weather.damagePercent > 0
         case .sameReplica: return model.hasRolledBack
+        // Of a part nobody asks, and who may have become whole again is not known here.
+        case .partialReplica: return replicas[to].mayBePart
+        case .conflictPending: return settings.policy.leavesConflicts && !isHealing
         // Its own store failed, or the peer's did.
         case .store: return replicas[from].isDiskFull
         case .peerFailed: return replicas[to].hasBeenFull
@@ -161,6 +161,18 @@ extension World {
                     here.version.time == there.version.time && here.value == there.value
                 if !isSame, !hasOutlived {
                     fail(.dotUsedTwice, "\(key): \(here.version) on \(one), \(there.version)")
+                }
+            }
+        }
+    }
+
+    /// Has both keep their digests up with the changes, so that they need not be made anew at the
+    /// end, when each is held against one that is.
+    private func keepDigests(_ one: Int, _ other: Int) {
+        attempt("digesting \(one) and \(other)") { () throws(StoreError) in
+            for index in [one, other] where replicas[index].isUp {
+                for dataset in 0..<settings.datasetCount {
+                    _ = try replicas[index].digest(dataset)
                 }
             }
         }

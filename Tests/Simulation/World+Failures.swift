@@ -8,6 +8,7 @@ extension World {
         replica.setClock(now: time.now)
         attempt("opening \(replica.index)") { () throws(StoreError) in try replica.open() }
         note("\(replica.index): opened as \(replica.lastID.map { "\($0)" } ?? "nothing")")
+        checkJournal(replica.index)
     }
 
     // MARK: - Ends
@@ -167,9 +168,10 @@ extension World {
         for other in others {
             let wasCut = isCut(replica.index, other.index)
             join(replica.index, other.index)
-            // A hub asks nobody.
+            // A hub asks nobody, and nobody asks who keeps a part.
             let isHub = settings.topology == .star && replica.index == 0
-            let (from, to) = isHub ? (other, replica) : (replica, other)
+            let isAsked = isHub || other.mayBePart
+            let (from, to) = isAsked ? (other, replica) : (replica, other)
             for _ in 0..<5 {
                 if case .success = exchangeNow(from: from.index, to: to.index) { break }
             }
@@ -179,16 +181,20 @@ extension World {
 
     func copy(_ from: Int, onto: Int) {
         let (original, target) = (replicas[from], replicas[onto])
-        guard original.isUp, target.isUp, areAllUp, from != onto else { return }
+        guard original.isUp, target.isUp, areAllUp, from != onto, !original.mayBePart,
+            !target.mayBePart
+        else { return }
         attempt("syncing \(from)") { () throws(StoreError) in try original.store?.sync() }
         model.markDurable(original.unsynced)
         original.unsynced = []
-        var random = SeededGenerator(Seed(time.now))
+        // Two copies of one moment draw different numbers, as two machines would.
+        var random = SeededGenerator(Seed(time.now ^ UInt64(onto) << 40))
         try? target.store?.close()
         target.storage.observe(nil)
         target.path = original.path
         target.snapshot = nil
         target.storage = original.storage.afterProcessEnd(using: &random)
+        target.inheritClock(of: original)
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(target)
@@ -209,10 +215,12 @@ extension World {
                 var isThere = false
                 for other in replicas where !isThere {
                     let record = try other.record(write.key)
+                    // Who keeps a part lets go of what it has handed over, whoever lost that since.
                     isThere =
                         record.map { record in
                             record.version.vector.contains(write.version.dot)
                                 && record.version.time >= write.version.time
+                                && (!other.mayBePart || record.isDirty)
                         } ?? false
                 }
                 if !isThere { model.allowLoss(of: index) }

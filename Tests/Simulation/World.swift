@@ -41,6 +41,13 @@ package final class World: @unchecked Sendable {
     var conflictCount = 0
     var crashCount = 0
     var restoreCount = 0
+    var killCount: UInt64 = 0
+    /// Trouble has ended, and everything is exchanged until nothing moves.
+    var isHealing = false
+    /// What handlers decided, by replica, that has not been looked for in the journal.
+    var decisions: [Int: [MadeDecision]] = [:]
+    /// Whether all of the large dataset was written, for good.
+    var hasLarge = false
     private var eventCount = 0
     /// Events after which a run counts as endless.
     private static let eventsMax = 2_000_000
@@ -54,6 +61,7 @@ package final class World: @unchecked Sendable {
         replicas = (0..<settings.replicaCount).map {
             SimulatedReplica($0, settings, random: &random)
         }
+        model.hasFarClock = settings.traits.contains(.clocks)
     }
 
     /// Runs a schedule to its end, or to the first violation.

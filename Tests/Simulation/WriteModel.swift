@@ -37,13 +37,19 @@ struct WriteModel {
     var deletedDatasets: Set<Int> = []
     /// Once a disk went back in time, lost writes are written anew under new dots.
     var hasRolledBack = false
-    /// Once a clock was years ahead, a write need not be later than what it has seen.
+    /// Once a clock was further ahead than the others believe, a write need not be later than what
+    /// it has seen, and which write must stand is not for dates to say.
     var hasFarClock = false
+    /// Deletions that were tried, by their number.
+    private(set) var triedDeletions: [ModelKey: Set<Int>] = [:]
 
     /// The number of a write that is about to be tried.
     mutating func begin(_ key: ModelKey, isDeletion: Bool = false) -> Int {
         defer { nextNumber += 1 }
-        if isDeletion { deletedKeys.insert(key) }
+        if isDeletion {
+            deletedKeys.insert(key)
+            triedDeletions[key, default: []].insert(nextNumber)
+        }
         tried[key, default: []].insert(nextNumber)
         return nextNumber
     }
@@ -64,23 +70,88 @@ struct WriteModel {
 
     // MARK: - Values
 
-    /// Four bytes big-endian each: the numbers that a value stands for, then padding of 0xFF.
-    static func value(of numbers: some Sequence<Int>, padding: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
-        for number in numbers {
-            for shift in stride(from: 24, through: 0, by: -8) {
-                bytes.append(UInt8(truncatingIfNeeded: number >> shift))
-            }
+    /// A value that stands for these numbers, in rising order, and is longer by the padding.
+    static func value(
+        of numbers: some Sequence<Int>, padding: Int, _ form: ValueForm = .numbers
+    ) -> [UInt8] {
+        switch form {
+        case .numbers:
+            // Four bytes big-endian each, then padding of 0xFF.
+            let bytes = numbers.flatMap { fourBytes($0) }
+            return bytes + Array(repeating: 0xFF, count: padding)
+        case .document:
+            let all = Array(numbers)
+            let list = all.map { "\($0)" }.joined(separator: ",")
+            let rest = String(repeating: "x", count: padding)
+            let mark = (all.last ?? 0) % 3
+            return Array("{\"c\":\(mark),\"n\":[\(list)],\"p\":\"\(rest)\"}".utf8)
+        case .set:
+            // As the store's own set that only grows, byte by byte.
+            let all = Array(numbers)
+            var bytes: [UInt8] = [0xF7, 2, 1]
+            appendVarint(all.count, to: &bytes)
+            for number in all { bytes += [4] + fourBytes(number) }
+            return bytes
         }
-        return bytes + Array(repeating: 0xFF, count: padding)
     }
 
+    private static func fourBytes(_ number: Int) -> [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
+    private static func appendVarint(_ number: Int, to bytes: inout [UInt8]) {
+        var rest = number
+        while rest > 0x7F {
+            bytes.append(UInt8(rest & 0x7F) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+
+    /// The numbers of a value in any form.
     static func numbers(in value: [UInt8]) -> [Int] {
+        let first = value.first ?? 0
+        switch first {
+        case UInt8(ascii: "{"): return listed(in: value)
+        // No number begins so: it would be one of billions.
+        case 0xF7: return fours(in: value, from: skipVarint(in: value, at: 3) + 1, every: 5)
+        default: return fours(in: value, from: 0, every: 4)
+        }
+    }
+
+    private static func skipVarint(in value: [UInt8], at start: Int) -> Int {
+        var index = start
+        while index < value.count, value[index] > 0x7F { index += 1 }
+        return index + 1
+    }
+
+    private static func fours(in value: [UInt8], from first: Int, every step: Int) -> [Int] {
         var numbers: [Int] = []
-        for start in stride(from: 0, to: value.count - 3, by: 4) where value[start] != 0xFF {
+        for start in stride(from: first, through: value.count - 4, by: step)
+        where value[start] != 0xFF {
             numbers.append(value[start..<(start + 4)].reduce(0) { $0 << 8 | Int($1) })
         }
         return numbers
+    }
+
+    private static func listed(in value: [UInt8]) -> [Int] {
+        guard let start = value.firstIndex(of: UInt8(ascii: "[")),
+            let end = value.firstIndex(of: UInt8(ascii: "]")), start < end
+        else { return [] }
+        return value[(start + 1)..<end].split(separator: UInt8(ascii: ",")).compactMap {
+            Int(String(decoding: $0, as: UTF8.self))
+        }
+    }
+
+    /// The field of a document by which parts are chosen; nil if the value is none.
+    static func mark(in value: [UInt8]) -> Int? {
+        guard value.first == UInt8(ascii: "{") else { return nil }
+        let name = Array("\"c\":".utf8)
+        for start in value.indices where value[start...].starts(with: name) {
+            guard start + name.count < value.count else { return nil }
+            return Int(value[start + name.count]) - Int(UInt8(ascii: "0"))
+        }
+        return nil
     }
 }
 
@@ -113,6 +184,10 @@ package struct Violation: Hashable, Sendable, CustomStringConvertible {
         case unbounded
         /// Something happened on another thread.
         case leak
+        /// A write of somebody else counts here before its date is believed.
+        case futureWins
+        /// An outcome of a conflict is there, and the journal knows nothing of it.
+        case unjournalled
     }
 
     package let kind: Kind

@@ -3,24 +3,58 @@ import TestSupport
 import Testing
 import Tidemark
 
-/// A mistake on purpose, and a seed that brings it to light.
+/// A mistake on purpose, and where it comes to light: in the first of some seeds that finds it.
 struct Planted: Sendable, CustomTestStringConvertible {
     let name: String
-    let seed: UInt64
+    let seeds: ClosedRange<UInt64>
+    let traits: SimulatedTraits
 
     var testDescription: String { name }
 
+    init(_ name: String, seed: UInt64) {
+        self.init(name, seeds: seed...seed, [])
+    }
+
+    /// - Parameter seeds: of which one finds it, with these traits.
+    init(_ name: String, seeds: ClosedRange<UInt64>, _ traits: SimulatedTraits) {
+        self.name = name
+        self.seeds = seeds
+        self.traits = traits
+    }
+
     static let all = [
-        Planted(name: "skipVectorJoin", seed: 0x1),
-        Planted(name: "joinVectorWithFirstPage", seed: 0x1),
-        Planted(name: "skipSyncBeforeSend", seed: 0x6B),
-        Planted(name: "reuseDot", seed: 0x1C),
-        Planted(name: "checkpointApartFromRecords", seed: 0x6F),
-        Planted(name: "advanceCursorPastCap", seed: 0x1),
-        Planted(name: "ignoreLifecycle", seed: 0x4D),
-        Planted(name: "applyConflictUnasked", seed: 0xE),
-        Planted(name: "collectTombstonesEarly", seed: 0x17),
+        Planted("skipVectorJoin", seed: 0x1),
+        Planted("joinVectorWithFirstPage", seed: 0x1),
+        Planted("skipSyncBeforeSend", seed: 0x6B),
+        Planted("reuseDot", seed: 0x1C),
+        Planted("checkpointApartFromRecords", seed: 0x6F),
+        Planted("advanceCursorPastCap", seed: 0x1),
+        Planted("ignoreLifecycle", seed: 0x4D),
+        Planted("applyConflictUnasked", seed: 0xE),
+        Planted("collectTombstonesEarly", seeds: 0x1...0x40, []),
+        Planted("claimVectorInPart", seeds: 0x1...0x40, .parts),
+        Planted("releaseHeldEarly", seeds: 0x1...0x40, .clocks),
+        Planted("forgetHeldDeletion", seeds: 0x1...0x80, .clocks),
+        Planted("adoptUnverified", seeds: 0x1...0x80, .segments),
+        Planted("applyPageTwice", seeds: 0x1...0x40, .lateComers),
+        Planted("digestMissesDeletions", seeds: 0x1...0x80, .lateComers),
+        Planted("scopeDropsWhatMatches", seeds: 0x1...0x40, .parts),
+        Planted("outcomeWithoutJournal", seeds: 0x1...0x40, .pending),
     ]
+
+    /// The mistake by itself.
+    func bug() throws -> PlantedBugs {
+        try #require(PlantedBugs.named.first { $0.name == name }).bug
+    }
+
+    /// The first seed that finds it; nil if none does.
+    func firstSeed() throws -> Seed? {
+        let bug = try bug()
+        return seeds.lazy.map { Seed($0).with(traits) }.first { seed in
+            let (settings, steps) = Nemesis.draw(seed, plantedBugs: bug)
+            return World.run(settings, steps).violation != nil
+        }
+    }
 }
 
 /// The simulator finds the mistakes that it is there to find.
@@ -28,15 +62,12 @@ struct Planted: Sendable, CustomTestStringConvertible {
 struct PlantedBugTests {
     @Test(arguments: Planted.all)
     func isFound(_ planted: Planted) throws {
-        let bug = try #require(PlantedBugs.named.first { $0.name == planted.name }).bug
-        let seed = Seed(planted.seed)
-        let (settings, steps) = Nemesis.draw(seed, plantedBugs: bug)
-        let violation = World.run(settings, steps).violation
-        #expect(violation != nil)
+        let seed = try #require(try planted.firstSeed(), "no seed of \(planted.seeds) finds it")
         // It is the mistake that is found, and not something else.
         let healthy = Nemesis.draw(seed)
-        #expect(healthy.steps == steps)
-        #expect(World.run(healthy.settings, steps).violation == nil)
+        let broken = Nemesis.draw(seed, plantedBugs: try planted.bug())
+        #expect(healthy.steps == broken.steps)
+        #expect(World.run(healthy.settings, healthy.steps).violation == nil, "seed \(seed)")
     }
 
     @Test func eachHasItsSeed() {
@@ -45,8 +76,8 @@ struct PlantedBugTests {
 
     @Test func aFailingScheduleIsShrunk() throws {
         let planted = try #require(Planted.all.first)
-        let bug = try #require(PlantedBugs.named.first { $0.name == planted.name }).bug
-        let (settings, steps) = Nemesis.draw(Seed(planted.seed), plantedBugs: bug)
+        let seed = try #require(try planted.firstSeed())
+        let (settings, steps) = Nemesis.draw(seed, plantedBugs: try planted.bug())
         let kind = try #require(World.run(settings, steps).violation).kind
         var shrinker = Shrinker(settings, kind, runsMax: 150)
         let shortest = shrinker.shortest(of: steps)

@@ -76,13 +76,16 @@ extension Engine {
             var steps = ChangeSteps(
                 scan.moment, dataset: scan.dataset, since: table.syncCount.rawValue, tails: tails)
             var changeCount = 0
-            while let index = try steps.next({ entry, _ in table.leaf(of: entry.key) }) {
+            let missesDeletions = options.plantedBugs.contains(.digestMissesDeletions)
+            while let (index, isDeletion) = try steps.next({ entry, _ in
+                (table.leaf(of: entry.key), entry.kind == .delete)
+            }) {
                 changeCount += 1
                 // Changes are found one by one, and a walk over all records is many times as fast.
                 guard changeCount <= max(Self.changesMin, table.total.count / 16) else {
                     return nil
                 }
-                guard !isStale[index] else { continue }
+                guard !isStale[index], !(isDeletion && missesDeletions) else { continue }
                 isStale[index] = true
                 staleCount += 1
             }

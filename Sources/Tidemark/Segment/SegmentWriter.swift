@@ -12,6 +12,8 @@ final class SegmentWriter {
     let number: UInt64
     let output: SegmentOutput
     private let entriesMax: UInt64
+    /// A mistake on purpose: see ``PlantedBugs/adoptUnverified``.
+    let isTrusting: Bool
     private let values: SegmentValueWriter
     // One thread writes a segment: to check at each entry that nobody else does would take as long
     // as the work.
@@ -41,6 +43,7 @@ final class SegmentWriter {
             number: number, segmentPath: path, tag: tag, options: options, storage: storage,
             moving: sparse)
         entriesMax = UInt64(options.segmentEntriesMax)
+        isTrusting = options.plantedBugs.contains(.adoptUnverified)
         unsafe hashes = PageArray(capacity: options.segmentEntriesMax)
         unsafe places = PageArray(capacity: options.segmentEntriesMax)
         unsafe changes = ChangeIndexBuilder(countMax: options.segmentEntriesMax)

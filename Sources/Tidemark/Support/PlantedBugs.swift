@@ -29,6 +29,23 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
     /// Compaction forgets deletions although there are peers.
     package static let collectTombstonesEarly = PlantedBugs(rawValue: 1 << 8)
 
+    /// Who keeps a part of a dataset claims to have seen all that its peer has.
+    package static let claimVectorInPart = PlantedBugs(rawValue: 1 << 9)
+    /// A held write counts with the next exchange, whatever its date.
+    package static let releaseHeldEarly = PlantedBugs(rawValue: 1 << 10)
+    /// A deletion that is to be held because of its date is forgotten, though the vector claims it.
+    package static let forgetHeldDeletion = PlantedBugs(rawValue: 1 << 11)
+    /// Blocks of another store's segments are taken in without a look at their checksums.
+    package static let adoptUnverified = PlantedBugs(rawValue: 1 << 12)
+    /// What a page brings is applied once more, as new writes.
+    package static let applyPageTwice = PlantedBugs(rawValue: 1 << 13)
+    /// A digest that is kept up with the changes does not hear of deletions.
+    package static let digestMissesDeletions = PlantedBugs(rawValue: 1 << 14)
+    /// With another scope goes what still belongs to the part.
+    package static let scopeDropsWhatMatches = PlantedBugs(rawValue: 1 << 15)
+    /// The outcome of a conflict is stored without the journal's entry about it.
+    package static let outcomeWithoutJournal = PlantedBugs(rawValue: 1 << 16)
+
     /// All of them by name.
     package static let named: [(name: String, bug: PlantedBugs)] = [
         ("skipVectorJoin", .skipVectorJoin),
@@ -40,5 +57,13 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
         ("ignoreLifecycle", .ignoreLifecycle),
         ("applyConflictUnasked", .applyConflictUnasked),
         ("collectTombstonesEarly", .collectTombstonesEarly),
+        ("claimVectorInPart", .claimVectorInPart),
+        ("releaseHeldEarly", .releaseHeldEarly),
+        ("forgetHeldDeletion", .forgetHeldDeletion),
+        ("adoptUnverified", .adoptUnverified),
+        ("applyPageTwice", .applyPageTwice),
+        ("digestMissesDeletions", .digestMissesDeletions),
+        ("scopeDropsWhatMatches", .scopeDropsWhatMatches),
+        ("outcomeWithoutJournal", .outcomeWithoutJournal),
     ]
 }

@@ -29,7 +29,8 @@ extension SyncSession {
     func mergeAtOnce(_ page: RecordPage) throws(SyncError) -> Bool {
         guard !isForked, !isFrozen, !judgesPeer, freshStart == nil || !page.isLast,
             !options.comparesOneByOne, options.validate == nil,
-            !has(.checkpointApartFromRecords), let arrived = page.arrived
+            !has(.checkpointApartFromRecords), !has(.applyPageTwice),
+            let arrived = page.arrived
         else { return false }
         // What may have to be held is looked at record by record.
         if isHolding, arrived.latestTime > store.latestBelieved { return false }

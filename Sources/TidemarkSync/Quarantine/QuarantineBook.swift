@@ -104,6 +104,9 @@ struct QuarantineBook {
             isDirty: false, expiresAt: arrived.expiresAt)
         let value = Self.encoded(record)
         guard value.count <= Limits.valueBytesMax else { return nil }
+        if record.isDeleted, dataset.store.options.plantedBugs.contains(.forgetHeldDeletion) {
+            return try note(dropping: record)
+        }
         return SystemNote(
             in: try dataset.store.systemDataset(.quarantine), key: key(of: version.dot),
             value: value)

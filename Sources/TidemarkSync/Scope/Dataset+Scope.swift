@@ -80,6 +80,7 @@ extension Dataset {
     func sweepPart() throws(StoreError) -> Int {
         guard var book = try PartBook(self) else { return 0 }
         let part = book.part
+        let isLettingGo = store.options.plantedBugs.contains(.scopeDropsWhatMatches)
         let unsent = try UnsentWrites(self)
         let cursor: RecordCursor
         do throws(StoreError) {
@@ -92,8 +93,8 @@ extension Dataset {
         var drops: [LocalDrop] = []
         var lost = VersionVector()
         while let record = try cursor.next() {
-            guard !record.isDropped, !part.scope.keeps(record), !unsent.contains(record)
-            else { continue }
+            let belongs = part.scope.keeps(record) && !isLettingGo
+            guard !record.isDropped, !belongs, !unsent.contains(record) else { continue }
             lost.formUnion(record.version.vector)
             guard part.action == .drop, !record.isDeleted else { continue }
             drops.append(LocalDrop(key: record.key, expected: record.version))
