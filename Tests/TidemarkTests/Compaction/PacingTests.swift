@@ -151,8 +151,9 @@ struct PacingTests {
         let dataset = try store.dataset("main")
         let written = Atomic<Int>(0)
         let writtenAtWait = Atomic<Int>(0)
+        // Before any of it is sealed: from then on writers may go further.
         storage.observe { call in
-            guard call.kind == .write, call.path.hasSuffix(".seg"),
+            guard call.kind == .openFile, call.path.hasSuffix(".seg"),
                 writtenAtWait.load(ordering: .acquiring) == 0
             else { return }
             while store.counters().writerWaits == 0 { sched_yield() }
