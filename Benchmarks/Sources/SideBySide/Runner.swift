@@ -110,7 +110,7 @@ struct Runner {
         say("    " + request.step.rawValue + String(format: "  %.1f s", seconds))
     }
 
-    /// Keeps a copy of a full store for the rounds to come, once there have been enough for a median
+    /// Keeps a copy of a full store for later rounds, once there have been enough for a median
     /// and a spread. Values of the first size are so quick to fill in that each round does it anew.
     private func keep(_ place: String, _ turn: Turn, in kept: inout KeptStores) throws {
         guard !turn.isFirstSize, turn.round + 1 >= Self.roundsBeforeKeeping,

@@ -27,7 +27,9 @@ struct KnownDamageTests {
 
     @Test("A whole store knows of none, and a closed one tells nothing")
     func none() throws {
-        let store = try opened(fixture())
+        let fixture = try fixture()
+        defer { withExtendedLifetime(fixture) {} }
+        let store = try opened(fixture)
         #expect(try store.damage().isEmpty)
         _ = try store.verify()
         #expect(try store.damage().isEmpty)

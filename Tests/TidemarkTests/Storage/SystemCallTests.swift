@@ -84,6 +84,11 @@ struct SystemCallTests {
         try runOnThreads([
             {
                 defer { isOver.store(true, ordering: .releasing) }
+                // The threads that run tests block signals, and a thread begins as its maker is.
+                var signals = sigset_t()
+                unsafe sigemptyset(&signals)
+                unsafe sigaddset(&signals, SIGURG)
+                #expect(unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil) == 0)
                 reader.withLock { $0 = pthread_self() }
                 _ = try storage.openFile(path, .read)
             },

@@ -66,7 +66,11 @@ struct DeadStepsTests {
     }
 
     /// The first walk pays, and the ones after it pass over nothing.
-    private func requireBounded(_ dataset: Dataset, _ order: ScanOrder) throws {
+    ///
+    /// - Parameter areGone: whether nothing of the deleted may be left, so that nobody pays.
+    private func requireBounded(
+        _ dataset: Dataset, _ order: ScanOrder, areGone: Bool = false
+    ) throws {
         let live = key(order == .forward ? Self.deletedCount : Self.liveCount - 1)
         let found = try counted(dataset, order)
         try require(found.key == live, "the first key is \(Bytes.summary(found.key))")
@@ -74,7 +78,8 @@ struct DeadStepsTests {
         // One run has a tombstone and a superseded version of each; the rest of a block at each end
         // is not counted.
         try require(
-            (count / 2...3 * count).contains(found.passed), "the first passed \(found.passed)")
+            (count / 2...3 * count).contains(found.passed) || areGone && found.passed == 0,
+            "the first passed \(found.passed)")
         for round in 0..<20 {
             let again = try counted(dataset, order)
             try require(
@@ -87,9 +92,10 @@ struct DeadStepsTests {
         for order in [ScanOrder.forward, .backward] {
             let fixture = try deleted(place, order)
             try requireBounded(fixture.dataset, order)
-            // What was found is not on disk.
+            // What was found is not on disk. A log is sealed when its store is closed, and what was
+            // both written and deleted in it is left out then.
             let (store, dataset) = try fixture.reopened(options(place))
-            try requireBounded(dataset, order)
+            try requireBounded(dataset, order, areGone: place == .log)
             try store.close()
         }
     }
