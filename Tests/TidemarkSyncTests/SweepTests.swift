@@ -305,9 +305,10 @@ struct SweepTests {
     /// the sweep takes it for seen, though other versions of the page have seen it.
     @Test func whatThePeerHoldsIsNotSwallowed() async throws {
         let c = try TestReplica("c", in: directory)
+        try Self.write(0..<Self.keyCount, 1, to: b)
+        try await c.dataset().synchronize(with: b.transport)
         c.clock.putForward(bySeconds: 3_600)
         try c.dataset().put([9], for: Self.key(0))
-        try Self.write(0..<Self.keyCount, 1, to: b)
         try await b.dataset().synchronize(with: c.transport)
         #expect(try b.dataset().quarantined().count == 1)
         try Self.write(1..<Self.keyCount, 3, to: b)

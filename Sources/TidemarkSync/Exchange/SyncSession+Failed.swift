@@ -178,7 +178,7 @@ extension SyncSession {
         for record in page.records {
             try await compare(record, isLeftOver: true, to: &plan, &batch, &settlement)
         }
-        plan.withholdsDead = try !plan.dead.isEmpty && waitsForMoved()
+        if !plan.dead.isEmpty { plan.withholdsDead = try waitsForMoved() }
         let ended = self.ended(entries, by: page, plan)
         var notes = try self.notes(on: plan.settled)
         guard let waiting = try notesToWait(plan.pending) else {

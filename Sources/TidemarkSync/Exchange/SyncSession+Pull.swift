@@ -118,7 +118,7 @@ extension SyncSession {
         for record in records {
             try await compare(record, to: &plan, &batch, &settlement)
         }
-        plan.withholdsDead = try !plan.dead.isEmpty && waitsForMoved()
+        if !plan.dead.isEmpty { plan.withholdsDead = try waitsForMoved() }
         batch.notes += try notes(on: plan.settled)
         let waiting = try notesToWait(plan.pending)
         if let waiting { batch.notes += waiting }
