@@ -56,6 +56,7 @@ extension SyncSession {
         try settleAlone()
         peerDisputed = Set(greeting?.disputed ?? [])
         remote = greeting?.knowledge
+        seenByPeer = remote?.vector ?? VersionVector()
         try begin(book, greeting)
         if let remote {
             try await settleLifecycle(remote.lifecycle)
