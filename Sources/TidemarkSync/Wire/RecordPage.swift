@@ -22,8 +22,8 @@ struct RecordPage: Sendable {
     /// All that was seen then, if the vector of the knowledge leaves out some of it because that is
     /// held. It does not travel with the page.
     var seen: VersionVector?
-    /// What the sender had seen at the moment of reading, without what it holds, where the page is to
-    /// claim nothing of it: see `SharedMerges` in the store. It does not travel with the page.
+    /// What the sender had seen at the moment of reading, without what it holds, where the page is
+    /// to claim nothing of it: see `SharedMerges` in the store. It does not travel with the page.
     var told: VersionVector?
 
     init(records: [Record], through: SyncCount, isLast: Bool, knowledge: PeerKnowledge) {
