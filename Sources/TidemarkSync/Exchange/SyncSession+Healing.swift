@@ -12,6 +12,11 @@ import Tidemark
 //
 // What has been seen does not change: no vector is joined and no position moves. A record that the
 // peer has changed since comes under its new version, as it would with the first pages of a pull.
+//
+// Deletions may be forgotten on either side. A peer that has seen all that was seen here has heard
+// of every deletion that was forgotten here, so nothing that it has is dead; a tombstone of it that
+// counts as forgotten here goes on doing so. Of a key whose deletion the peer has forgotten it has
+// nothing, and nobody can tell that from a key that it ought to know: so the block stays.
 
 extension SyncSession {
     /// Restores what pieces of this dataset hide, and notes of each whether all of it came.
