@@ -74,8 +74,16 @@ struct ReconcileModelTests {
         return transport.messageCount(of: "reconcile")
     }
 
-    @Test(arguments: 0..<16)
-    func replicasThatForgetEachOtherConverge(_ round: Int) async throws {
+    @Test func replicasThatForgetEachOtherConverge() async throws {
+        var searches = 0
+        for round in 0..<16 {
+            searches += try await Self().searchesOfALife(round)
+        }
+        // A single life may have had few.
+        #expect(searches > 16 * 5, "seed \(baseSeed)")
+    }
+
+    private func searchesOfALife(_ round: Int) async throws -> Int {
         let seed = baseSeed &+ UInt64(round)
         print("replicasThatForgetEachOtherConverge: seed \(seed)")
         var random = SeededGenerator(seed: seed)
@@ -102,7 +110,6 @@ struct ReconcileModelTests {
                     cutAfter: isCut ? Int.random(in: 0..<14, using: &random) : .max)
             }
         }
-        #expect(searches > 5, "seed \(seed)")
         for _ in 0..<3 {
             for from in 0..<3 {
                 for to in 0..<3 where to != from {
@@ -112,5 +119,6 @@ struct ReconcileModelTests {
         }
         try expectEqual(all, "seed \(seed)")
         try written.check(all[0].dataset(), "seed \(seed)")
+        return searches
     }
 }

@@ -29,7 +29,8 @@ struct UnsettledDatasetsTests {
     func newsOfOthersComeWhileAConflictWaits(canWait: Bool) async throws {
         try makeConflict()
         let transport: any SyncTransport =
-            canWait ? SubscriptionTests.WatchTransport(b.responder, time) : b.transport
+            canWait
+            ? SubscriptionTests.WatchTransport(b.responder, time) : CountingTransport(b.transport)
         let synchronizer = Synchronizer(
             store: a.store, transport: transport,
             options: SynchronizerOptions(
