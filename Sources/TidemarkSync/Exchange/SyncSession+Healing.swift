@@ -43,18 +43,18 @@ extension SyncSession {
         guard lifecycle.isDeleted == remote.lifecycle.isDeleted,
             lifecycle.wiped == remote.lifecycle.wiped
         else { return work.leave(indices, .isDeletedOnOneSide) }
-        guard remote.vector.covers(seen) else {
-            let lacking = seen.dots.filter { $0.counter > remote.vector[$0.replica] }
-            return work.leave(indices, .peerIsBehind, lacking: VersionVector(lacking))
+        var healer = Healer(greeted: remote, seen: seen)
+        var rest = indices[...]
+        while healer.lacking.isEmpty, let index = rest.first {
+            try await restore(index, of: survey, &healer, &work)
+            if healer.lacking.isEmpty { rest.removeFirst() }
         }
-        for index in indices {
-            try await restore(index, of: survey, remote, &work)
-        }
+        work.leave(Array(rest), .peerIsBehind, lacking: healer.lacking)
     }
 
-    /// - Parameter remote: what the peer said when it was found to have seen enough.
+    /// Does nothing if the peer turns out to lack something.
     private func restore(
-        _ index: Int, of survey: DamageSurvey, _ remote: PeerKnowledge, _ work: inout HealingWork
+        _ index: Int, of survey: DamageSurvey, _ healer: inout Healer, _ work: inout HealingWork
     ) async throws(SyncError) {
         let piece = survey.pieces[index]
         let readable = try engine(dataset.name) { () throws(StoreError) in
@@ -72,7 +72,8 @@ extension SyncSession {
             guard asked <= SyncLimits.searchedRangesMax else {
                 throw .badMessage("the peer cuts a range into parts without end")
             }
-            let findings = try await findings(in: ranges, remote)
+            let findings = try await findings(in: ranges, &healer)
+            guard healer.lacking.isEmpty else { return }
             var parts: [KeyRange] = []
             for (finding, range) in zip(findings, ranges) {
                 switch finding {
@@ -91,48 +92,8 @@ extension SyncSession {
             parts += due.dropFirst(findings.count)
             due = parts[...]
         }
-        let isWhole = try await fetch(wanted, for: piece, of: survey, remote)
-        work.places[index] = places
-        guard isWhole, unknown.isEmpty else { return work.leave([index], .keysUnknownToPeer) }
-        work.restored.insert(index)
-    }
-
-    /// Ranges that are asked for at once: few, since each answer may list a thousand keys.
-    private static let rangesAtOnce = 16
-
-    /// What the peer has in ranges that follow on one another, for the first of them.
-    private func findings(
-        in ranges: [KeyRange], _ remote: PeerKnowledge
-    ) async throws(SyncError) -> [RangeFinding] {
-        let request = ReconcileRequest(
-            address: address, asker: try claims(),
-            ranges: ranges.map { RangeClaim(range: $0, sum: RecordsSum()) })
-        let answer = try await counted { connection, traffic throws(SyncError) in
-            try await connection.reconcile(request, &traffic)
-        }
-        try check(answer.knowledge, still: remote)
-        return answer.findings
-    }
-
-    /// Stores the peer's records of some keys.
-    ///
-    /// - Parameter keys: in their order.
-    /// - Returns: whether there was one of each.
-    private func fetch(
-        _ keys: [[UInt8]], for piece: DamageSurvey.Piece, of survey: DamageSurvey,
-        _ remote: PeerKnowledge
-    ) async throws(SyncError) -> Bool {
-        var left = keys[...]
         var isWhole = true
-        while !left.isEmpty {
-            let wanted = Self.fitting(left, countMax: options.pageRecordsMax)
-            let request = FetchRequest(
-                address: address, asker: try claims(), keys: wanted,
-                bytesMax: options.pageBytesMax)
-            let answer = try await counted { connection, traffic throws(SyncError) in
-                try await connection.fetch(request, &traffic)
-            }
-            try check(answer.page.knowledge, still: remote)
+        try await fetch(wanted, still: healer.agreed) { answer throws(SyncError) in
             let records = answer.page.records
             for record in records {
                 guard let refusal = dataset.refusalByStore(of: record) else { continue }
@@ -143,9 +104,58 @@ extension SyncSession {
                 try dataset.restore(records, of: piece, in: survey)
             }
             isWhole = isWhole && records.count == answer.lookedAt
-            left = left.dropFirst(answer.lookedAt)
         }
-        return isWhole
+        work.places[index] = places
+        guard isWhole, unknown.isEmpty else { return work.leave([index], .keysUnknownToPeer) }
+        work.restored.insert(index)
+    }
+
+    /// Ranges that are asked for at once: few, since each answer may list a thousand keys.
+    private static let rangesAtOnce = 16
+
+    /// What the peer has in ranges that follow on one another, for the first of them.
+    private func findings(
+        in ranges: [KeyRange], _ healer: inout Healer
+    ) async throws(SyncError) -> [RangeFinding] {
+        let request = ReconcileRequest(
+            address: address, asker: try claims(),
+            ranges: ranges.map { RangeClaim(range: $0, sum: RecordsSum()) })
+        let answer = try await counted { connection, traffic throws(SyncError) in
+            try await connection.reconcile(request, &traffic)
+        }
+        try check(
+            answer.knowledge, still: healer.agreed, isGreeting: !healer.hasAnswered)
+        healer.note(answer.knowledge)
+        return answer.findings
+    }
+}
+
+/// The peer that heals, by what it says of itself.
+private struct Healer {
+    /// What it says of itself in its answers; of its greeting before the first of them.
+    private(set) var agreed: PeerKnowledge
+    private(set) var hasAnswered = false
+    /// What was seen here and not there. Greetings claim also what is held there because of its
+    /// date, and of which there is no record to give: something older would come in its place.
+    private(set) var lacking = VersionVector()
+    private let seen: VersionVector
+
+    /// - Parameter seen: all that was seen here.
+    init(greeted: PeerKnowledge, seen: VersionVector) {
+        agreed = greeted
+        self.seen = seen
+        look()
+    }
+
+    mutating func note(_ answered: PeerKnowledge) {
+        guard !hasAnswered else { return }
+        agreed = answered
+        hasAnswered = true
+        look()
+    }
+
+    private mutating func look() {
+        lacking = VersionVector(seen.dots.filter { $0.counter > agreed.vector[$0.replica] })
     }
 }
 

@@ -23,7 +23,7 @@ extension SyncSession {
         guard try isReconcilable(remote), let found = try await search(remote) else { return }
         isFrozen = false
         forgetPending()
-        try await fetch(found.theirs, since: found.agreed)
+        try await pull(found.theirs, since: found.agreed)
         try await checkPending()
         // What could not even wait here is yet to be pulled.
         guard !isFrozen, try agree(on: found) else { return }
@@ -152,8 +152,29 @@ extension SyncSession {
     }
 
     /// Pulls the records of some keys, without moving any position.
-    private func fetch(
+    private func pull(
         _ keys: [[UInt8]], since agreed: PeerKnowledge
+    ) async throws(SyncError) {
+        try await fetch(keys, still: agreed) { answer throws(SyncError) in
+            var page = answer.page
+            page.through = try pulledThrough()
+            page.isLast = false
+            // Of all that the peer has seen this is no more than a part.
+            page.knowledge.vector = VersionVector()
+            try await apply(page)
+            report(.pulling, records: page.recordCount)
+        }
+    }
+
+    /// Asks for the peer's records of some keys, in as many questions as that takes.
+    ///
+    /// - Parameters:
+    ///   - keys: in their order.
+    ///   - agreed: what the peer said of itself before; it must hold to the end.
+    ///   - take: is handed each answer; its records are of the first keys that were left.
+    func fetch(
+        _ keys: [[UInt8]], still agreed: PeerKnowledge,
+        _ take: (FetchAnswer) async throws(SyncError) -> Void
     ) async throws(SyncError) {
         var left = keys[...]
         while !left.isEmpty {
@@ -165,19 +186,13 @@ extension SyncSession {
                 try await connection.fetch(request, &traffic)
             }
             try check(answer.page.knowledge, still: agreed)
-            var page = answer.page
-            page.through = try pulledThrough()
-            page.isLast = false
-            // Of all that the peer has seen this is no more than a part.
-            page.knowledge.vector = VersionVector()
-            try await apply(page)
-            report(.pulling, records: page.recordCount)
+            try await take(answer)
             left = left.dropFirst(answer.lookedAt)
         }
     }
 
     /// As many keys as go into one request, and at least one.
-    static func fitting(_ keys: ArraySlice<[UInt8]>, countMax: Int) -> [[UInt8]] {
+    private static func fitting(_ keys: ArraySlice<[UInt8]>, countMax: Int) -> [[UInt8]] {
         var fitting: [[UInt8]] = []
         var bytes = 0
         for key in keys.prefix(countMax) {

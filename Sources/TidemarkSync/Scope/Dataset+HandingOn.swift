@@ -26,21 +26,21 @@ extension Dataset {
             })
     }
 
-    /// Live records that others wrote and that came after a position in our order of change, as far
-    /// as they belong to the scope.
+    /// Live records that a peer may have and that came after a position in our order of change, as
+    /// far as they belong to the scope. Writes of this store are among them: one that was dropped
+    /// comes back from a peer that has not heard yet of what came after it.
     ///
     /// - Returns: with them the position up to which these are all.
     func broughtByOthers(
         since: SyncCount, scope: SyncScope, countMax: Int
     ) throws(StoreError) -> (items: [LookupRequest.Item], through: SyncCount) {
         let unsent = try UnsentWrites(self)
-        let ownIDs = store.ownIDs
         var items: [LookupRequest.Item] = []
         let run = try withChanges(since: since, in: scope.keyRange, skipsMax: .max) {
             (change) throws(StoreError) in
             let version = change.version
-            guard !change.isDeleted, !ownIDs.contains(version.dot.replica),
-                !unsent.contains(version, at: change.syncCount), try scope.keeps(change)
+            guard !change.isDeleted, !unsent.contains(version, at: change.syncCount),
+                try scope.keeps(change)
             else { return true }
             guard items.count < countMax else { return false }
             items.append(LookupRequest.Item(key: change.key, dot: version.dot))

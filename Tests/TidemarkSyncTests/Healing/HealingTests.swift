@@ -197,7 +197,41 @@ struct HealingTests {
         try expectEqual([a, b])
     }
 
+    /// The peer's greeting claims what it holds because of its date, and its answers do not.
+    @Test func aPeerThatHoldsAWriteHealsWhatHadNotSeenIt() async throws {
+        try await prepare()
+        c.clock.putForward(bySeconds: 3_600)
+        try fill(c, [5], "future")
+        try await b.dataset().synchronize(with: c.transport)
+        #expect(try b.dataset().quarantined().count == 1)
+        try damage(3, seed: baseSeed)
+        #expect(try !a.store.verify().damages.isEmpty)
+        #expect(try await a.store.heal(from: b.transport).isComplete)
+        try expectWhole(a)
+        try expectEqual([a, b])
+    }
+
     // MARK: - Not healed
+
+    @Test func aPeerThatHoldsWhatCountsHereHealsNothing() async throws {
+        try await prepare()
+        for replica in [a, c] { replica.clock.putForward(bySeconds: 3_600) }
+        try fill(c, [5], "future")
+        for replica in [a, b] { try await replica.dataset().synchronize(with: c.transport) }
+        #expect(try a.dataset().text(Self.key(5)) == "future 5")
+        #expect(try b.dataset().quarantined().count == 1)
+        try damage(3, seed: baseSeed)
+        #expect(try !a.store.verify().damages.isEmpty)
+        let report = try await a.store.heal(from: b.transport)
+        #expect(!report.isComplete && report.recordsRestored == 0)
+        for left in report.unhealed {
+            #expect(left.reason == .peerIsBehind)
+            #expect(left.lacking.dots.map(\.replica) == [c.store.replicaID])
+        }
+        #expect(try await a.store.heal(from: c.transport).isComplete)
+        try expectWhole(a)
+        try expectEqual([a, c])
+    }
 
     @Test func aPeerThatIsBehindHealsNothing() async throws {
         try await prepare()

@@ -243,6 +243,21 @@ struct PartialReplicaTests {
         try expectEqual([hub, other])
     }
 
+    /// Found by a random schedule, too: the same of a record that the part had written itself.
+    @Test func anOwnWriteThatComesBackIsAskedForByKey() async throws {
+        try part.dataset().setSyncScope(Self.open)
+        try put("open", "1", part)
+        for replica in [part, other] { try await exchange(replica, with: hub) }
+        try put("closed", "1", hub)
+        try await exchange(part, with: hub)
+        #expect(try keys(part) == [])
+        // The other store has not heard of it.
+        try await exchange(part, with: other)
+        #expect(try keys(part) == ["1"])
+        try await exchange(part, with: hub)
+        #expect(try keys(part) == [])
+    }
+
     @Test func aPartAnswersNobody() async throws {
         try fill(hub, ["a/1", "b/1"])
         try part.dataset().setSyncScope(.prefix("a/"))
