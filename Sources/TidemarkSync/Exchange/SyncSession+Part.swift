@@ -183,7 +183,7 @@ extension SyncSession {
         let end = try syncCount()
         while let part, part.progress.checkedThrough < end {
             let (items, through) = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.broughtByOthers(
+                try dataset.brought(
                     since: part.progress.checkedThrough, scope: part.scope,
                     countMax: SyncLimits.lookupKeysMax)
             }

@@ -31,25 +31,6 @@ extension Dataset {
     /// comes back from a peer that has not heard yet of what came after it.
     ///
     /// - Returns: with them the position up to which these are all.
-    func broughtByOthers(
-        since: SyncCount, scope: SyncScope, countMax: Int
-    ) throws(StoreError) -> (items: [LookupRequest.Item], through: SyncCount) {
-        let unsent = try UnsentWrites(self)
-        var items: [LookupRequest.Item] = []
-        let run = try withChanges(since: since, in: scope.keyRange, skipsMax: .max) {
-            (change) throws(StoreError) in
-            let version = change.version
-            guard !change.isDeleted, !unsent.contains(version, at: change.syncCount),
-                try scope.keeps(change)
-            else { return true }
-            guard items.count < countMax else { return false }
-            items.append(LookupRequest.Item(key: change.key, dot: version.dot))
-            return true
-        }
-        return (items, run.through)
-    }
-
-    /// The same of all live records that any peer may have, whoever wrote them.
     func brought(
         since: SyncCount, scope: SyncScope, countMax: Int
     ) throws(StoreError) -> (items: [LookupRequest.Item], through: SyncCount) {
@@ -101,7 +82,7 @@ extension Dataset {
         guard progress.generation == book.part.generation,
             checkpoint.pulledThrough >= remote.syncCount, remote.vector.covers(try vector),
             lifecycle.covers(remote.lifecycle), remote.lifecycle.covers(lifecycle),
-            try broughtByOthers(
+            try brought(
                 since: progress.checkedThrough, scope: book.part.scope, countMax: 1
             ).items.isEmpty
         else { return false }
