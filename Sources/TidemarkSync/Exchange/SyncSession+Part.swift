@@ -28,6 +28,8 @@ struct PartExchange {
     var progress: PartProgress
     /// As it is stored.
     var stored: PartProgress
+    /// In our order of change: up to here nothing is left that is to go.
+    var letGoThrough: SyncCount
     /// What the peer had seen, and what it had forgotten, when it had told everything.
     var whole: (vector: VersionVector, forgotten: ForgottenDeletions)?
     /// In the peer's order of change: up to there it may have forgotten deletions, and was asked
@@ -115,7 +117,9 @@ extension SyncSession {
         }
         // From its beginning a peer tells of everything, whoever brought it.
         progress.checkedThrough = pullPosition == .zero ? ours : min(progress.checkedThrough, ours)
-        part = PartExchange(book: book, record: record, progress: progress, stored: stored)
+        part = PartExchange(
+            book: book, record: record, progress: progress, stored: stored,
+            letGoThrough: record.isHandingOver ? .zero : pushPosition)
     }
 
     func syncCount() throws(SyncError) -> SyncCount {
@@ -312,7 +316,7 @@ extension SyncSession {
         guard let part else { throw .scopeChanged }
         let (page, now) = try engine(dataset.name) { () throws(StoreError) in
             let page = try dataset.handedOnPage(
-                since: pushPosition, scope: part.scope, peerHas: theirs,
+                of: part.record, since: pushPosition, peerHas: theirs,
                 recordsMax: dataset.recordsPerPage(
                     atMost: min(options.pageRecordsMax, recordsLeft)),
                 bytesMax: options.pageBytesMax, after: address.replicas)
@@ -342,13 +346,19 @@ extension SyncSession {
     /// was written here: because it was just handed over, or had been, and the answer was lost.
     private func letGo(through end: SyncCount) throws(SyncError) {
         guard let part, part.record.action == .drop else { return }
-        var since = pushPosition
+        // Its position went past what was left out while the dataset was whole.
+        let theirs = try heldBack().isEmpty ? nil : trusted(remote?.vector ?? VersionVector())
+        var since = part.letGoThrough
         while since < end {
-            let (drops, through) = try engine(dataset.name) { () throws(StoreError) in
+            let isBefore = since < pushPosition
+            var (drops, through) = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.outside(
-                    of: part.scope, since: since, through: end, countMax: SyncLimits.dropsAtOnce)
+                    of: part.scope, since: since, through: isBefore ? min(pushPosition, end) : end,
+                    countMax: SyncLimits.dropsAtOnce)
             }
             since = through
+            self.part?.letGoThrough = through
+            if isBefore, let theirs { drops.removeAll { !theirs.contains($0.expected.dot) } }
             guard !drops.isEmpty else { continue }
             try noteLost(drops.reduce(VersionVector()) { $0.union($1.expected.vector) })
             _ = try engine(dataset.name) { () throws(StoreError) in try dataset.drop(drops) }
@@ -377,10 +387,26 @@ extension SyncSession {
         self.part?.stored = part.progress
     }
 
+    /// The peer has all that was here while the dataset was whole, unless something of it was left
+    /// out.
+    private func endHandingOver() throws(SyncError) {
+        guard let part, part.record.isHandingOver, try heldBack().isEmpty else { return }
+        try engine(dataset.name) { () throws(StoreError) in
+            guard let book = try PartBook(dataset),
+                book.part.generation == part.record.generation
+            else { return }
+            var next = book.part
+            next.isHandingOver = false
+            // If somebody else has changed it, that is noted after the next exchange.
+            _ = try book.change(to: next)
+        }
+    }
+
     /// Everything is exchanged. If the dataset is to be whole again, it is now, and claims all that
     /// the peer has; unless that lacks something that went from here.
     private func endPart() throws(SyncError) {
         try storeProgress()
+        try endHandingOver()
         guard let part, part.record.isEnding, let whole = part.whole, peerDisputed.isEmpty else {
             return
         }

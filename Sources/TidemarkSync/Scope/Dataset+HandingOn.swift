@@ -5,11 +5,12 @@ import Tidemark
 extension Dataset {
     /// What a partial replica hands on to a peer of what changed after a position:
     /// - what was written here, and what has seen such as the peer lacks, whatever it holds;
-    /// - of others' writes what belongs to the scope: the rest may long be out of date.
+    /// - of others' writes what belongs to the scope: the rest may long be out of date;
+    /// - everything, until once a peer has all that was here while the dataset was whole.
     ///
     /// - Parameter peerHas: leaves out what this proves known.
     func handedOnPage(
-        since: SyncCount, scope: SyncScope, peerHas theirs: VersionVector, recordsMax: Int,
+        of part: PartRecord, since: SyncCount, peerHas theirs: VersionVector, recordsMax: Int,
         bytesMax: Int, after replicas: [ReplicaID]
     ) throws(StoreError) -> RecordPage {
         let ownIDs = store.ownIDs
@@ -21,8 +22,8 @@ extension Dataset {
                 let isOwn =
                     ownIDs.contains(version.dot.replica)
                     || ownIDs.contains { version.vector[$0] > theirs[$0] }
-                if isOwn { return true }
-                return try scope.keeps(change)
+                if isOwn || part.isHandingOver { return true }
+                return try part.scope.keeps(change)
             })
     }
 
@@ -75,7 +76,8 @@ extension Dataset {
     func isPartSettled(
         with peer: ReplicaID, _ remote: PeerKnowledge
     ) throws(StoreError) -> Bool {
-        guard let book = try PartBook(self), !book.part.isEnding else { return false }
+        guard let book = try PartBook(self), !book.part.isEnding, !book.part.isHandingOver
+        else { return false }
         let progress = try book.progress(with: peer)
         let checkpoint = try checkpoint(for: peer)
         let lifecycle = PeerLifecycle(try knowledge().lifecycle)
@@ -87,8 +89,8 @@ extension Dataset {
             ).items.isEmpty
         else { return false }
         let page = try handedOnPage(
-            since: checkpoint.pushedThrough, scope: book.part.scope, peerHas: remote.vector,
-            recordsMax: 1, bytesMax: 1, after: [])
+            of: book.part, since: checkpoint.pushedThrough, peerHas: remote.vector, recordsMax: 1,
+            bytesMax: 1, after: [])
         return page.recordCount == 0
     }
 }

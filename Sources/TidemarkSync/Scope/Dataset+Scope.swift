@@ -2,7 +2,8 @@ public import Tidemark
 
 /// What becomes of records here that do not belong to the scope, or no longer do.
 public enum OutOfScopeAction: Hashable, Sendable {
-    /// They go from this store, and from no other. Writes of its own go once a peer has them.
+    /// They go from this store, and from no other: writes of its own, and what was here while the
+    /// dataset was whole, once a peer that keeps everything has them.
     case drop
     /// They stay as they were when they were last told of.
     case keep
@@ -18,7 +19,8 @@ extension Dataset {
     }
 
     /// Keeps only a part of the dataset here from now on: a *partial replica*. The next exchange
-    /// with each peer brings what the scope has in addition; what does not belong to it goes now.
+    /// with each peer brings what the scope has in addition; what does not belong to it goes now, or,
+    /// if the dataset was kept whole, with the next exchange: a peer must have it.
     ///
     /// ```swift
     /// try orders.setSyncScope(.prefix("berlin/"))
@@ -50,7 +52,7 @@ extension Dataset {
                 // So far from the end that no number of scopes comes there.
                 let part = PartRecord(
                     generation: max(1, store.randomNumber() >> 1), scope: scope, action: action,
-                    isFirst: true, former: .everything)
+                    isFirst: true, isHandingOver: true, former: .everything)
                 if try PartBook.begin(part, self) { break }
                 continue
             }
@@ -96,7 +98,7 @@ extension Dataset {
             let belongs = part.scope.keeps(record) && !isLettingGo
             guard !record.isDropped, !belongs, !unsent.contains(record) else { continue }
             lost.formUnion(record.version.vector)
-            guard part.action == .drop, !record.isDeleted else { continue }
+            guard part.action == .drop, !part.isHandingOver, !record.isDeleted else { continue }
             drops.append(LocalDrop(key: record.key, expected: record.version))
             guard drops.count >= SyncLimits.dropsAtOnce else { continue }
             try book.lose(lost, to: .nobody)

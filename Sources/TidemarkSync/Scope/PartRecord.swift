@@ -16,6 +16,9 @@ struct PartRecord: Hashable, Sendable {
     var isFirst = false
     /// Whether the dataset is to be kept whole again as soon as all of it is here.
     var isEnding = false
+    /// Whether what was here while the dataset was whole may be nowhere else. Others may have handed
+    /// it over and let go of it since, so all of it stays until a peer that keeps everything has it.
+    var isHandingOver = false
     /// The scope before: what a peer had told under it is here, as far as it still belongs.
     var former: SyncScope?
     /// For each peer what it brought, or told, in the place of records that went from here: up to
@@ -57,11 +60,14 @@ struct PartProgress: Hashable, Sendable {
 // MARK: - As bytes
 
 extension PartRecord {
-    private static let form: UInt8 = 1
+    private static let form: UInt8 = 2
+    /// Without the byte of what is handed over.
+    private static let formerForm: UInt8 = 1
 
-    /// Byte 1, varint generation, byte 1 if what leaves the scope is kept, byte 1 if it is the
-    /// first, byte 1 if it is to end, counted scope, byte and counted former scope, varint n, then
-    /// n times a replica's 16 bytes and varint n entries, each a replica and varint counter.
+    /// Byte 2, varint generation, byte 1 if what leaves the scope is kept, byte 1 if it is the
+    /// first, byte 1 if it is to end, byte 1 if what was whole is yet to be handed over, counted
+    /// scope, byte and counted former scope, varint n, then n times a replica's 16 bytes and varint
+    /// n entries, each a replica and varint counter.
     var encoded: [UInt8] {
         var writer = ByteWriter()
         writer.put(Self.form)
@@ -69,6 +75,7 @@ extension PartRecord {
         writer.putFlag(action == .keep)
         writer.putFlag(isFirst)
         writer.putFlag(isEnding)
+        writer.putFlag(isHandingOver)
         writer.putBytes(scope.encoded)
         writer.putFlag(former != nil)
         if let former { writer.putBytes(former.encoded) }
@@ -86,13 +93,15 @@ extension PartRecord {
 
     init(decoding bytes: [UInt8]) throws(SyncError) {
         var reader = ByteReader(bytes)
-        guard try reader.takeByte() == Self.form else {
+        let form = try reader.takeByte()
+        guard form == Self.form || form == Self.formerForm else {
             throw reader.failure("a part of an unknown form")
         }
         generation = try reader.takeVarint()
         action = try reader.takeFlag() ? .keep : .drop
         isFirst = try reader.takeFlag()
         isEnding = try reader.takeFlag()
+        isHandingOver = form == Self.form ? try reader.takeFlag() : false
         scope = try SyncScope(decoding: reader.takeBytes("scope", max: SyncScope.bytesMax))
         if try reader.takeFlag() {
             former = try SyncScope(decoding: reader.takeBytes("scope", max: SyncScope.bytesMax))

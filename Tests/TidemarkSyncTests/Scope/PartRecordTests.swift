@@ -16,8 +16,8 @@ struct PartRecordTests {
         PartRecord(generation: 1, scope: .nothing, action: .drop),
         PartRecord(
             generation: .max, scope: .prefix("a/") && .field(["n"], .isAtLeast(3)),
-            action: .keep, isFirst: true, isEnding: true, former: .everything,
-            lost: [a: vector(3, 0), .nobody: vector(300, 7)]),
+            action: .keep, isFirst: true, isEnding: true, isHandingOver: true,
+            former: .everything, lost: [a: vector(3, 0), .nobody: vector(300, 7)]),
     ]
 
     @Test(arguments: records)
@@ -30,7 +30,18 @@ struct PartRecordTests {
             }
         }
         #expect(throws: SyncError.self) { try PartRecord(decoding: encoded + [0]) }
-        #expect(throws: SyncError.self) { try PartRecord(decoding: [2] + encoded.dropFirst()) }
+        #expect(throws: SyncError.self) { try PartRecord(decoding: [3] + encoded.dropFirst()) }
+    }
+
+    @Test func theFormerFormIsRead() throws {
+        var record = PartRecord(generation: 1, scope: .nothing, action: .keep, isEnding: true)
+        var former = record.encoded
+        former[0] = 1
+        // After form, generation and three flags.
+        former.remove(at: 5)
+        #expect(try PartRecord(decoding: former) == record)
+        record.isHandingOver = true
+        #expect(try PartRecord(decoding: record.encoded) == record)
     }
 
     @Test func progressThatCannotBeReadCountsAsNone() {

@@ -190,8 +190,11 @@ struct PartialReplicaTests {
         try fill(part, ["a/3", "b/2"])
         try await exchange(part, with: hub)
         try expectEqual([hub, part])
-        #expect(try part.dataset().setSyncScope(.prefix("a/")) == 2)
+        #expect(try part.dataset().setSyncScope(.prefix("a/")) == 0)
         #expect(try part.dataset().syncScope()?.encoded == SyncScope.prefix("a/").encoded)
+        let result = try await exchange(part, with: hub)
+        #expect(result.pulled == 0 && result.pushed == 0)
+        #expect(try keys(part) == ["a/1", "a/2", "a/3"])
         try fill(hub, ["b/1"], "2")
         try hub.dataset().delete("a/2")
         try fill(part, ["b/2"], "blind")
@@ -256,6 +259,32 @@ struct PartialReplicaTests {
         #expect(try keys(part) == ["1"])
         try await exchange(part, with: hub)
         #expect(try keys(part) == [])
+    }
+
+    /// Found by a random schedule: a part had handed its write to a store that kept everything and
+    /// let go of it. That store became a part before anybody else had the write, and did the same.
+    @Test func whatAPartHandedOverIsNotLetGoWhereItIsTheOnlyCopy() async throws {
+        try part.dataset().setSyncScope(.prefix("a/"))
+        try fill(part, ["b/1"])
+        try await exchange(part, with: other)
+        #expect(try keys(part) == [] && keys(other) == ["b/1"])
+        #expect(try other.dataset().setSyncScope(.prefix("a/")) == 0)
+        #expect(try keys(other) == ["b/1"])
+        let result = try await exchange(other, with: hub)
+        #expect(result.pushed == 1)
+        #expect(try keys(other) == [] && keys(hub) == ["b/1"])
+    }
+
+    /// Nor may two stores rely on one another.
+    @Test func twoThatBecomePartsAtOnceKeepWhatBothHave() async throws {
+        try fill(part, ["b/1"])
+        try await exchange(part, with: other)
+        for replica in [part, other] { try replica.dataset().setSyncScope(.prefix("a/")) }
+        for replica in [part, other] {
+            #expect(try keys(replica) == ["b/1"])
+            try await exchange(replica, with: hub)
+            #expect(try keys(replica) == [] && keys(hub) == ["b/1"])
+        }
     }
 
     @Test func aPartAnswersNobody() async throws {
