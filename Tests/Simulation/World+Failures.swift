@@ -146,6 +146,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(replica)
+        if isMerging { allowLossByMerging(replica) }
         for number in 0..<writes {
             // Only a store that wrote less than it lost can be told from one that lost nothing.
             guard !isWatched || lostCount(of: replica, 0) > 1 else { break }
@@ -224,6 +225,24 @@ extension World {
                         } ?? false
                 }
                 if !isThere { model.allowLoss(of: index) }
+            }
+        }
+    }
+
+    /// A store that went back may move records before it meets anybody who could tell it so, and
+    /// delete the dataset out of which they went. Each move is a write to that one, under the dot of
+    /// one that was lost, and a deletion takes what stands under the dots that its maker had seen,
+    /// whatever they name elsewhere: see *Stores that went back in time* in the article on the
+    /// protocol. Of the dataset that takes the records in nothing may be lost.
+    private func allowLossByMerging(_ replica: SimulatedReplica) {
+        guard let own = replica.store?.replicaID else { return }
+        attempt("looking for what merging may take") { () throws(StoreError) in
+            let kept = try replica.knowledge(1)?.vector[own] ?? 0
+            for (index, write) in model.writes.enumerated()
+            where write.key.dataset == 1 && write.version.dot.replica == own
+                && write.version.dot.counter > kept
+            {
+                model.allowLoss(of: index)
             }
         }
     }
