@@ -230,10 +230,10 @@ extension World {
     }
 
     /// A store that went back may move records before it meets anybody who could tell it so, and
-    /// delete the dataset out of which they went. Each move is a write to that one, under the dot of
-    /// one that was lost, and a deletion takes what stands under the dots that its maker had seen,
-    /// whatever they name elsewhere: see *Stores that went back in time* in the article on the
-    /// protocol. Of the dataset that takes the records in nothing may be lost.
+    /// delete the dataset out of which they went. Each move is a write to that one, under the dot
+    /// of one that was lost, and a deletion takes what stands under the dots that its maker had
+    /// seen, whatever they name elsewhere: see *Stores that went back in time* in the article on
+    /// the protocol. Of the dataset that takes the records in nothing may be lost.
     private func allowLossByMerging(_ replica: SimulatedReplica) {
         guard let own = replica.store?.replicaID else { return }
         attempt("looking for what merging may take") { () throws(StoreError) in
