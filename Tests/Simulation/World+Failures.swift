@@ -146,7 +146,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(replica)
-        if isMerging { allowLossByMerging(replica) }
+        if !isWatched { noteFork(of: replica) } else if isMerging { allowLossByMerging(replica) }
         for number in 0..<writes {
             // Only a store that wrote less than it lost can be told from one that lost nothing.
             guard !isWatched || lostCount(of: replica, 0) > 1 else { break }
@@ -199,6 +199,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(target)
+        noteFork(of: target)
     }
 
     private var areAllUp: Bool { replicas.allSatisfy { $0.isUp && !$0.isDiskFull } }
@@ -244,6 +245,16 @@ extension World {
             {
                 model.allowLoss(of: index)
             }
+        }
+    }
+
+    /// Two stores may write under one id from here on, and either may delete the dataset out of
+    /// which records go, with what the other wrote to it.
+    private func noteFork(of replica: SimulatedReplica) {
+        guard settings.traits.contains(.merging), let own = replica.store?.replicaID else { return }
+        attempt("counting at \(replica.index)") { () throws(StoreError) in
+            let kept = try replica.knowledge(1)?.vector[own] ?? 0
+            model.forks[own] = min(model.forks[own] ?? kept, kept)
         }
     }
 
