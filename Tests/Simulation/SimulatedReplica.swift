@@ -32,6 +32,9 @@ final class SimulatedReplica: @unchecked Sendable {
     var unsynced: [Int] = []
     /// For each key the latest version that a reader has seen here.
     var lastSeen: [ModelKey: Version] = [:]
+    /// Deletions of which nobody else can have heard, since no other replica has had a part in
+    /// their dataset. Looked after where a large dataset is exchanged.
+    var loneDeletions: [ModelKey: Version] = [:]
     private let settings: SimulationSettings
 
     init(_ index: Int, _ settings: SimulationSettings, random: inout SeededGenerator) {
@@ -64,6 +67,10 @@ final class SimulatedReplica: @unchecked Sendable {
         store = opened
         lastID = opened.replicaID
         lastSeen = [:]
+        // What is not here any more was lost on the way, and not forgotten.
+        for (key, version) in loneDeletions where try record(key)?.version.dot != version.dot {
+            loneDeletions[key] = nil
+        }
     }
 
     static let epoch: UInt64 = 1_790_000_000_000

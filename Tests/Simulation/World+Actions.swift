@@ -134,6 +134,9 @@ extension World {
             } else {
                 replica.unsynced.append(index)
             }
+            if isDeletion, settings.largeDataset != nil, try replica.isAlone(with: key.dataset) {
+                replica.loneDeletions[key] = record.version
+            }
             checkClock(of: record.version, at)
         }
         read(at, key)
@@ -213,6 +216,24 @@ extension World {
         }
     }
 
+    /// Sealing forgets deletions, too, as compaction does (the article on compaction: nobody else
+    /// has ever had a part in the dataset). An exchange of a large dataset seals all that the logs
+    /// of both sides hold, of other datasets, too, at any moment.
+    func noteLoneDeletions() {
+        for replica in replicas where replica.isUp && !replica.loneDeletions.isEmpty {
+            attempt("reading \(replica.index)") { () throws(StoreError) in
+                for (key, version) in replica.loneDeletions.sorted(by: { $0.key < $1.key }) {
+                    guard try replica.isAlone(with: key.dataset) else {
+                        replica.loneDeletions[key] = nil
+                        continue
+                    }
+                    guard try replica.record(key) == nil else { continue }
+                    try forgotten(key, version, replica.index)
+                }
+            }
+        }
+    }
+
     /// As long as nobody else has ever had a part in a dataset, compaction may forget a deletion
     /// without a note of it, with all that it deleted: the store cannot know that somebody has an
     /// older write to the key, which then stands as if nothing had been here. That and no more is
@@ -223,6 +244,7 @@ extension World {
     ) throws(StoreError) {
         note("\(at): \(key) forgot \(version.dot)")
         let replica = replicas[at]
+        replica.loneDeletions[key] = nil
         guard try replica.isAlone(with: key.dataset) else { return }
         let ids = replica.ids
         for other in replicas where other.index != at {

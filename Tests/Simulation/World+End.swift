@@ -168,7 +168,9 @@ extension World {
                 // Whatever went from one into the other, nothing may be in neither.
                 let other = ModelKey(dataset: 1, number: number)
                 tried.formUnion(model.tried[other] ?? [])
-                required += model.writes.filter { $0.key == other && $0.mustSurvive }
+                required += model.writes.filter {
+                    $0.key == other && $0.mustSurvive && !model.mayGoWithDataset($0)
+                }
                 if try replicas[0].isVisible(1) {
                     let left = try replicas[0].record(other)?.value ?? []
                     numbers += WriteModel.numbers(in: left)

@@ -146,6 +146,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(replica)
+        if !isWatched { noteFork(of: replica) } else if isMerging { allowLossByMerging(replica) }
         for number in 0..<writes {
             // Only a store that wrote less than it lost can be told from one that lost nothing.
             guard !isWatched || lostCount(of: replica, 0) > 1 else { break }
@@ -198,6 +199,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(target)
+        noteFork(of: target)
     }
 
     private var areAllUp: Bool { replicas.allSatisfy { $0.isUp && !$0.isDiskFull } }
@@ -225,6 +227,34 @@ extension World {
                 }
                 if !isThere { model.allowLoss(of: index) }
             }
+        }
+    }
+
+    /// A store that went back may move records before it meets anybody who could tell it so, and
+    /// delete the dataset out of which they went. Each move is a write to that one, under the dot
+    /// of one that was lost, and a deletion takes what stands under the dots that its maker had
+    /// seen, whatever they name elsewhere: see *Stores that went back in time* in the article on
+    /// the protocol. Of the dataset that takes the records in nothing may be lost.
+    private func allowLossByMerging(_ replica: SimulatedReplica) {
+        guard let own = replica.store?.replicaID else { return }
+        attempt("looking for what merging may take") { () throws(StoreError) in
+            let kept = try replica.knowledge(1)?.vector[own] ?? 0
+            for (index, write) in model.writes.enumerated()
+            where write.key.dataset == 1 && write.version.dot.replica == own
+                && write.version.dot.counter > kept
+            {
+                model.allowLoss(of: index)
+            }
+        }
+    }
+
+    /// Two stores may write under one id from here on, and either may delete the dataset out of
+    /// which records go, with what the other wrote to it.
+    private func noteFork(of replica: SimulatedReplica) {
+        guard settings.traits.contains(.merging), let own = replica.store?.replicaID else { return }
+        attempt("counting at \(replica.index)") { () throws(StoreError) in
+            let kept = try replica.knowledge(1)?.vector[own] ?? 0
+            model.forks[own] = min(model.forks[own] ?? kept, kept)
         }
     }
 

@@ -160,6 +160,7 @@ package final class World: @unchecked Sendable {
         eventCount += 1
         if eventCount > Self.eventsMax { fail(.neverRests, "\(eventCount) events") }
         for replica in replicas where replica.remains != nil { fallSilent(replica) }
+        noteLoneDeletions()
     }
 
     func setClocks() {

@@ -40,6 +40,9 @@ struct WriteModel {
     /// Once a clock was further ahead than the others believe, a write need not be later than what
     /// it has seen, and which write must stand is not for dates to say.
     var hasFarClock = false
+    /// Where a dataset goes into another one: ids under which two stores may have written to the
+    /// one that goes, and how often either had before there were two.
+    var forks: [ReplicaID: UInt64] = [:]
     /// Deletions that were tried, by their number.
     private(set) var triedDeletions: [ModelKey: Set<Int>] = [:]
 
@@ -66,6 +69,12 @@ struct WriteModel {
     mutating func allowLoss(of index: Int) {
         mayGo.insert(index)
         writes[index].mustSurvive = false
+    }
+
+    /// Whether a write to a dataset that goes into another one may go with it, since the store that
+    /// deleted it may have written under the same dot.
+    func mayGoWithDataset(_ write: ModelWrite) -> Bool {
+        forks[write.version.dot.replica].map { write.version.dot.counter > $0 } ?? false
     }
 
     // MARK: - Values

@@ -49,7 +49,7 @@ extension Engine {
         try engine.loadKeptParts()
         // What came back from the logs may never have been durable, and what is done next builds
         // on it: records of a dataset whose deletion came back may go.
-        if engine.visibleSequence.load(ordering: .acquiring) > 1 { try engine.syncAll() }
+        if engine.recovery.bringsBack { try engine.syncAll() }
         return engine
     }
 

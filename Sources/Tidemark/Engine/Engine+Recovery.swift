@@ -129,6 +129,7 @@ extension Engine {
         var scanner = LogScanner(log.bytes, segment: log.number)
         var memo = ReplayMemo()
         while let (offset, payload) = scanner.next() {
+            if payload.count > 0 { recovery.bringsBack = true }
             try replay(payload, at: offset, into: memtable, &memo)
         }
         memo.end()

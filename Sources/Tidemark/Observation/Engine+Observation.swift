@@ -14,6 +14,8 @@ extension Engine {
     /// What recovery came upon.
     struct RecoveryFindings {
         var leavesOutBlocks = false
+        /// Whether anything came back from the logs, be it one write or a note without any.
+        var bringsBack = false
     }
 
     /// Begins to count and to tell. When everything was read, and before anything else can happen.

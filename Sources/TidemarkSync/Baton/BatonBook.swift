@@ -35,6 +35,13 @@ struct BatonBook {
         records.filter { $1.standing == .disputed }.map(\.key).sorted()
     }
 
+    /// Whether somebody else wrote, or may have written, under a former id of this store: what lies
+    /// here under it from before that was settled may be another write than the one that others
+    /// know by its dot.
+    func wasDisputed(_ id: ReplicaID) -> Bool {
+        records[id]?.standing ?? .plain != .plain
+    }
+
     /// Ids of this store, under which nobody else is known to write.
     private var ownIDs: [ReplicaID] {
         ([store.replicaID] + store.formerReplicaIDs).filter {

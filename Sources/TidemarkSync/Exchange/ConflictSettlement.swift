@@ -268,7 +268,12 @@ extension Dataset {
         of key: [UInt8], local: Version, remote: Version
     ) throws(StoreError) -> Conflict.Ancestry {
         if let ancestor = try ancestor(of: key, local: local, remote: remote) {
-            return .known(ancestor)
+            // After a fork the other side may have seen another write under its dot.
+            let writer = ancestor.version.dot.replica
+            guard store.formerReplicaIDs.contains(writer),
+                try BatonBook(self).wasDisputed(writer)
+            else { return .known(ancestor) }
+            return .notKept
         }
         let haveSeenTheSame = local.vector.dots.contains { remote.vector[$0.replica] > 0 }
         guard haveSeenTheSame else { return .nonexistent }

@@ -81,6 +81,30 @@ struct FaultTests {
     }
 
     @Test(
+        "What came back when a store was opened outlives the power, be it a single write",
+        arguments: [1, 2, 20])
+    func openingMakesDurable(count: Int) throws {
+        let storage = SimulatedStorage(seed: Seed(1))
+        let (store, dataset) = try filled(storage, 0)
+        for index in 0..<count {
+            try dataset.put("\(index)", for: "key \(index)", durability: .process)
+        }
+        // A store that met the end of the disk makes nothing durable any more, and closing neither.
+        storage.capacityBytes = storage.fileBytes
+        expectError(.diskFull) { try store.compact() }
+        try? store.close()
+        storage.capacityBytes = nil
+        let again = try openSimulated(storage, options)
+        try checkReads(again.dataset("main"), count)
+        var random = SeededGenerator(Seed(2))
+        let last = try openSimulated(
+            storage.afterPowerLoss(.nothing, using: &random), options)
+        try checkReads(last.dataset("main"), count)
+        try last.close()
+        try again.close()
+    }
+
+    @Test(
         "A durable write that cannot be written leaves no trace, and its dot is given anew",
         arguments: [StorageFault.Failure.inputOutput, .diskFull, .short])
     func failedDurableWrite(failure: StorageFault.Failure) throws {
