@@ -32,6 +32,10 @@ final class SimulatedReplica: @unchecked Sendable {
     var unsynced: [Int] = []
     /// For each key the latest version that a reader has seen here.
     var lastSeen: [ModelKey: Version] = [:]
+    /// Datasets of which it has ever kept a part.
+    var scopedDatasets: Set<Int> = []
+    /// What was held here because of its date when an exchange last ended.
+    var held: [HeldWrite: HeldNumbers] = [:]
     private let settings: SimulationSettings
 
     init(_ index: Int, _ settings: SimulationSettings, random: inout SeededGenerator) {

@@ -183,7 +183,12 @@ extension World {
             case .lastWriterWins where model.hasFarClock: continue
             case .lastWriterWins: checkLast(key, record, required, forgotten)
             case .union, .autoMerge, .mergeable, .stopping, .leaving:
-                if let lost = required.first(where: { !numbers.contains($0.number) }) {
+                let standing = Set(numbers)
+                let lost = required.first {
+                    !standing.contains($0.number)
+                        && !model.isOverwrittenUnread($0, by: standing)
+                }
+                if let lost {
                     fail(.lostWrite, "\(key): write \(lost.number) of \(lost.replica)")
                 }
             case .keepLocal, .keepRemote: continue
