@@ -17,7 +17,8 @@ import Tidemark
 //   than what the peer told, and is therefore asked for by key.
 // - What is handed out as all that this dataset has seen (a claim) is so only if the peer has
 //   whatever of it went from here. Else nothing is claimed: the records stand for themselves.
-// - Writes of this store go from here only when a peer has them.
+// - Writes of this store go from here only when a peer has them. So does a version of somebody else
+//   that has seen such a write: joined with what the peer has in its place it is handed on first.
 
 /// What one attempt to exchange a part goes by.
 struct PartExchange {
@@ -215,7 +216,7 @@ extension SyncSession {
     /// Asks how records are now, and takes in what the answer is.
     ///
     /// - Parameter scope: nil to be told whatever they hold.
-    private func lookUp(
+    func lookUp(
         _ items: [LookupRequest.Item], in scope: SyncScope?
     ) async throws(SyncError) {
         var rest = items[...]
@@ -230,7 +231,7 @@ extension SyncSession {
             if try noteFork(page.knowledge) { throw .forked }
             try await apply(
                 PartNews(
-                    records: page.records, outside: answer.outside,
+                    records: page.records, outside: scope == nil ? [] : answer.outside,
                     missing: scope == nil ? [] : answer.missing,
                     refused: scope == nil ? answer.missing : [], knowledge: page.knowledge))
             report(.pulling, records: page.recordCount)
