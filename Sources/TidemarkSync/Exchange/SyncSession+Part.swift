@@ -29,6 +29,8 @@ struct PartExchange {
     var progress: PartProgress
     /// As it is stored.
     var stored: PartProgress
+    /// What the peer had seen when the attempt began.
+    var greeted = VersionVector()
     /// What the peer had seen, and what it had forgotten, when it had told everything.
     var whole: (vector: VersionVector, forgotten: ForgottenDeletions)?
     /// In the peer's order of change: up to there it may have forgotten deletions, and was asked
@@ -116,7 +118,9 @@ extension SyncSession {
         }
         // From its beginning a peer tells of everything, whoever brought it.
         progress.checkedThrough = pullPosition == .zero ? ours : min(progress.checkedThrough, ours)
-        part = PartExchange(book: book, record: record, progress: progress, stored: stored)
+        part = PartExchange(
+            book: book, record: record, progress: progress, stored: stored,
+            greeted: trusted(greeting?.knowledge?.vector ?? VersionVector()))
     }
 
     func syncCount() throws(SyncError) -> SyncCount {
@@ -386,10 +390,13 @@ extension SyncSession {
             return
         }
         try engine(dataset.name) { () throws(StoreError) in
+            let ours = try dataset.vector.union(whole.vector)
             guard let book = try PartBook(dataset), book.part.isEnding,
                 book.part.generation == part.record.generation,
-                book.part.mayClaim(
-                    try dataset.vector.union(whole.vector), to: peer, whole.vector),
+                book.part.mayClaim(ours, to: peer, whole.vector),
+                book.part.isTold(
+                    by: peer, whole.vector, seen: part.greeted, ours: ours,
+                    ownIDs: store.ownIDs),
                 try !dataset.holdsBackVectors()
             else { return }
             // What others told under any scope is not all that they have, and what was handed to
