@@ -35,6 +35,10 @@ final class SimulatedReplica: @unchecked Sendable {
     /// Deletions of which nobody else can have heard, since no other replica has had a part in
     /// their dataset. Looked after where a large dataset is exchanged.
     var loneDeletions: [ModelKey: Version] = [:]
+    /// Datasets of which it has ever kept a part.
+    var scopedDatasets: Set<Int> = []
+    /// What was held here because of its date when an exchange last ended.
+    var held: [HeldWrite: HeldNumbers] = [:]
     private let settings: SimulationSettings
 
     init(_ index: Int, _ settings: SimulationSettings, random: inout SeededGenerator) {

@@ -59,7 +59,9 @@ extension World {
         guard replica.isUp, let store = replica.store else { return }
         let number = model.begin(key, isDeletion: isDeletion)
         let name = SimulatedReplica.key(key.number)
+        var over = Unread()
         do throws(StoreError) {
+            over = try unread(at, key)
             let dataset = try store.dataset(SimulatedReplica.name(key.dataset))
             let durability: Durability = isDurable ? .disk : .process
             if isDeletion {
@@ -76,16 +78,19 @@ extension World {
         } catch {
             return failed(error, "writing", at)
         }
-        acknowledge(at, key, number, isDeletion: isDeletion, isDurable: isDurable)
+        acknowledge(
+            at, key, number, isDeletion: isDeletion, isDurable: isDurable, over: over)
     }
 
     private func batch(_ at: Int, _ keys: [ModelKey]) {
         let replica = replicas[at]
         guard replica.isUp, let store = replica.store else { return }
         let numbers = keys.map { model.begin($0) }
+        var over: [Unread] = []
         do throws(StoreError) {
             var batch = WriteBatch()
             for (key, number) in zip(keys, numbers) {
+                over.append(try unread(at, key))
                 let dataset = try store.dataset(SimulatedReplica.name(key.dataset))
                 let name = SimulatedReplica.key(key.number)
                 var all = [number]
@@ -99,15 +104,17 @@ extension World {
         } catch {
             return failed(error, "writing a batch", at)
         }
-        for (key, number) in zip(keys, numbers) {
-            acknowledge(at, key, number, isDeletion: false, isDurable: true)
+        for (index, key) in keys.enumerated() {
+            acknowledge(
+                at, key, numbers[index], isDeletion: false, isDurable: true, over: over[index])
         }
     }
 
     /// The store has said that a write was done: it must be there for readers at once, and for
     /// good if that was promised.
     private func acknowledge(
-        _ at: Int, _ key: ModelKey, _ number: Int, isDeletion: Bool, isDurable: Bool
+        _ at: Int, _ key: ModelKey, _ number: Int, isDeletion: Bool, isDurable: Bool,
+        over unread: Unread
     ) {
         let replica = replicas[at]
         // The power had failed by then, so that nobody heard it.
@@ -124,10 +131,11 @@ extension World {
                 return fail(.staleRead, "\(key) at \(at): a reader misses write \(number)")
             }
             note("\(at): write \(number) \(record.version.dot) \(record.version.time)")
+            let over = overwritten(unread, under: key, by: record.version)
             let index = model.acknowledge(
                 ModelWrite(
                     number: number, key: key, isDeletion: isDeletion, replica: at,
-                    version: record.version, mustSurvive: isDurable))
+                    version: record.version, mustSurvive: isDurable, unread: over))
             if isDurable {
                 model.markDurable(replica.unsynced)
                 replica.unsynced = []

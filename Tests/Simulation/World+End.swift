@@ -140,7 +140,9 @@ extension World {
                 }
             }
             let (here, there) = (try first.knowledge(dataset), try other.knowledge(dataset))
-            guard here?.vector == there?.vector else {
+            // Of what nobody has ever written some may know the name.
+            let nothing = VersionVector()
+            guard here?.vector ?? nothing == there?.vector ?? nothing else {
                 return fail(
                     .divergence, "\(pair): seen \(Self.text(here)) and \(Self.text(there))")
             }
@@ -185,7 +187,12 @@ extension World {
             case .lastWriterWins where model.hasFarClock: continue
             case .lastWriterWins: checkLast(key, record, required, forgotten)
             case .union, .autoMerge, .mergeable, .stopping, .leaving:
-                if let lost = required.first(where: { !numbers.contains($0.number) }) {
+                let standing = Set(numbers)
+                let lost = required.first {
+                    !standing.contains($0.number)
+                        && !model.isOverwrittenUnread($0, by: standing)
+                }
+                if let lost {
                     fail(.lostWrite, "\(key): write \(lost.number) of \(lost.replica)")
                 }
             case .keepLocal, .keepRemote: continue

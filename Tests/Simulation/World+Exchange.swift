@@ -31,6 +31,8 @@ extension World {
             activeExchanges -= 1
             let isAlive = asker.incarnation == incarnation && asker.remains == nil
             note("\(from) > \(to) ended: \(Self.summary(outcome))\(isAlive ? "" : ", dead")")
+            followHeld(from, isAnswering: false)
+            followHeld(to, isAnswering: true)
             if isAlive { check(outcome, from: from, to: to, weather) }
             completion?(outcome)
         }

@@ -47,6 +47,14 @@ extension World {
             return here.value.map { !part.keeps(number, $0) } ?? true
         }
         guard there.value != nil else { return part.decides(number) == false }
-        return there.version.vector.contains(here.version.dot)
+        if there.version.vector.contains(here.version.dot) { return true }
+        // What was in doubt was written anew, as if it had not seen what has its former dot. That
+        // it is no newer can be told all the same.
+        guard !isOrderly else { return false }
+        if settings.policy.isUnion {
+            let left = WriteModel.numbers(in: here.value ?? [])
+            return Set(left).isSubset(of: WriteModel.numbers(in: there.value ?? []))
+        }
+        return model.hasFarClock || here.version.time <= there.version.time
     }
 }

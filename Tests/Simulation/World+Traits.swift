@@ -9,6 +9,7 @@ extension World {
     func setScope(_ at: Int, _ dataset: Int, _ scope: SimulatedScope?) {
         let replica = replicas[at]
         guard replica.isUp, replica.mayBePart, let store = replica.store else { return }
+        if scope != nil { replica.scopedDatasets.insert(dataset) }
         do throws(StoreError) {
             guard
                 let found = try store.datasetForSync(

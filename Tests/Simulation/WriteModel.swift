@@ -20,6 +20,9 @@ struct ModelWrite {
     let version: Version
     /// False as long as what was promised allows it to be lost, and for good once it may be.
     var mustSurvive: Bool
+    /// Numbers of writes to the key that it counts as having seen, and that its writer could not
+    /// read.
+    var unread: Set<Int> = []
 }
 
 /// All that was written, and what of it may not be lost.
@@ -75,6 +78,25 @@ struct WriteModel {
     /// deleted it may have written under the same dot.
     func mayGoWithDataset(_ write: ModelWrite) -> Bool {
         forks[write.version.dot.replica].map { write.version.dot.counter > $0 } ?? false
+    }
+
+    /// The same of all writes to a key that have these numbers.
+    mutating func allowLoss(of numbers: Set<Int>, under key: ModelKey) {
+        for (index, write) in writes.enumerated()
+        where write.key == key && numbers.contains(write.number) {
+            allowLoss(of: index)
+        }
+    }
+
+    /// Whether one of the writes that stand has overwritten another one unread; maybe by way of
+    /// what it has overwritten so.
+    func isOverwrittenUnread(_ write: ModelWrite, by standing: Set<Int>) -> Bool {
+        writes.contains { later in
+            // Numbers rise, so that this ends.
+            later.key == write.key && later.number > write.number
+                && later.unread.contains(write.number)
+                && (standing.contains(later.number) || isOverwrittenUnread(later, by: standing))
+        }
     }
 
     // MARK: - Values

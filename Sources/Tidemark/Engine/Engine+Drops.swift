@@ -10,6 +10,10 @@
 // - it adds nothing to what the dataset has seen, and a write that replaces it descends from
 //   nothing of it.
 //
+// What was dropped such a write has seen all the same, if the dataset's vector covers it: a vector
+// has no gaps, so that no write of a replica can be told from its later ones as not seen, and marks
+// are not kept for ever. It takes the place of that wherever it lies.
+//
 // Rules made for it: it is told to no peer, digests pass it over, and a merge that reaches the
 // oldest segment leaves it out, also in a dataset that has peers.
 

@@ -17,7 +17,8 @@ import Tidemark
 //   than what the peer told, and is therefore asked for by key.
 // - What is handed out as all that this dataset has seen (a claim) is so only if the peer has
 //   whatever of it went from here. Else nothing is claimed: the records stand for themselves.
-// - Writes of this store go from here only when a peer has them.
+// - Writes of this store go from here only when a peer has them. So does a version of somebody else
+//   that has seen such a write: joined with what the peer has in its place it is handed on first.
 
 /// What one attempt to exchange a part goes by.
 struct PartExchange {
@@ -30,6 +31,8 @@ struct PartExchange {
     var stored: PartProgress
     /// In our order of change: up to here nothing is left that is to go.
     var letGoThrough: SyncCount
+    /// What the peer had seen when the attempt began.
+    var greeted = VersionVector()
     /// What the peer had seen, and what it had forgotten, when it had told everything.
     var whole: (vector: VersionVector, forgotten: ForgottenDeletions)?
     /// In the peer's order of change: up to there it may have forgotten deletions, and was asked
@@ -119,7 +122,8 @@ extension SyncSession {
         progress.checkedThrough = pullPosition == .zero ? ours : min(progress.checkedThrough, ours)
         part = PartExchange(
             book: book, record: record, progress: progress, stored: stored,
-            letGoThrough: record.isHandingOver ? .zero : pushPosition)
+            letGoThrough: record.isHandingOver ? .zero : pushPosition,
+            greeted: trusted(greeting?.knowledge?.vector ?? VersionVector()))
     }
 
     func syncCount() throws(SyncError) -> SyncCount {
@@ -219,7 +223,7 @@ extension SyncSession {
     /// Asks how records are now, and takes in what the answer is.
     ///
     /// - Parameter scope: nil to be told whatever they hold.
-    private func lookUp(
+    func lookUp(
         _ items: [LookupRequest.Item], in scope: SyncScope?
     ) async throws(SyncError) {
         var rest = items[...]
@@ -234,7 +238,7 @@ extension SyncSession {
             if try noteFork(page.knowledge) { throw .forked }
             try await apply(
                 PartNews(
-                    records: page.records, outside: answer.outside,
+                    records: page.records, outside: scope == nil ? [] : answer.outside,
                     missing: scope == nil ? [] : answer.missing,
                     refused: scope == nil ? answer.missing : [], knowledge: page.knowledge))
             report(.pulling, records: page.recordCount)
@@ -411,10 +415,13 @@ extension SyncSession {
             return
         }
         try engine(dataset.name) { () throws(StoreError) in
+            let ours = try dataset.vector.union(whole.vector)
             guard let book = try PartBook(dataset), book.part.isEnding,
                 book.part.generation == part.record.generation,
-                book.part.mayClaim(
-                    try dataset.vector.union(whole.vector), to: peer, whole.vector),
+                book.part.mayClaim(ours, to: peer, whole.vector),
+                book.part.isTold(
+                    by: peer, whole.vector, seen: part.greeted, ours: ours,
+                    ownIDs: store.ownIDs),
                 try !dataset.holdsBackVectors()
             else { return }
             // What others told under any scope is not all that they have, and what was handed to

@@ -21,6 +21,7 @@ extension SyncSession {
     /// and throws.
     func apply(_ news: PartNews) async throws(SyncError) {
         try check(news)
+        try await joinUntold(news.outside)
         var settlement = ConflictSettlement(
             dataset: dataset, policy: policy, looksForAncestors: keepsConflicts)
         for _ in 0..<SyncLimits.comparisonRoundsMax {
@@ -41,9 +42,7 @@ extension SyncSession {
             note(plan)
             return
         }
-        throw SyncError(
-            .contended,
-            "records were written here faster than they could be merged; repeat the exchange")
+        throw .writtenTooFast
     }
 
     /// A peer that tells of what cannot belong to the scope has not understood it.
@@ -65,6 +64,23 @@ extension SyncSession {
             part?.progress.checkedThrough == before
         else { return }
         part?.progress.checkedThrough = now
+    }
+
+    /// Asks for what the peer has in place of records that are about to go untold, so that these
+    /// are joined with it and handed on before they go.
+    private func joinUntold(_ notices: [OutsideNotice]) async throws(SyncError) {
+        var items: [LookupRequest.Item] = []
+        for notice in notices {
+            guard let local = try stored(notice.key), local.version.dot != notice.dot,
+                try isUntold(local, outrunBy: notice.version)
+            else { continue }
+            items.append(LookupRequest.Item(key: notice.key))
+        }
+        var rest = items[...]
+        while !rest.isEmpty {
+            try await lookUp(Array(rest.prefix(SyncLimits.lookupKeysMax)), in: nil)
+            rest = rest.dropFirst(SyncLimits.lookupKeysMax)
+        }
     }
 
     private func note(_ plan: PartPlan) {
@@ -111,9 +127,15 @@ extension SyncSession {
             try await add(record, to: &plan, &settlement)
         }
         for notice in news.outside {
-            if let local = try stored(notice.key), isOutrun(local, by: notice.version) {
-                plan.drop(local)
+            guard let local = try stored(notice.key), isOutrun(local, by: notice.version) else {
+                continue
             }
+            guard try isUntold(local, outrunBy: notice.version) else {
+                plan.drop(local)
+                continue
+            }
+            // Joined with it already, it goes with the push; or it changed just now.
+            if local.version.dot != notice.dot { throw .writtenTooFast }
         }
         let unsent = try engine(dataset.name) { () throws(StoreError) in try UnsentWrites(dataset) }
         let theirs = trusted(news.knowledge.vector)
@@ -145,6 +167,20 @@ extension SyncSession {
         switch version.relation(to: local.version) {
         case .same, .descendant: return true
         case .ancestor, .concurrent: return false
+        }
+    }
+
+    /// Whether a record that is to go for a version of the peer has seen more than that one, of
+    /// writes of this store that no peer is known to have: that they have lost would be told to
+    /// nobody.
+    private func isUntold(
+        _ local: Record, outrunBy version: Version
+    ) throws(SyncError) -> Bool {
+        guard !version.vector.covers(local.version.vector), isOutrun(local, by: version) else {
+            return false
+        }
+        return try engine(dataset.name) { () throws(StoreError) in
+            try UnsentWrites(dataset).contains(local)
         }
     }
 
@@ -206,12 +242,13 @@ extension SyncSession {
     }
 
     /// Whether a version that came because it was asked for by key, whatever it holds, does not
-    /// belong here: it counts as if it had been told that it does not. One that is only joined with
-    /// what is here is handed on first.
+    /// belong here: it counts as if it had been told that it does not. One that is joined with what
+    /// is here, and says something by that which no peer knows, is handed on first.
     private func isOutside(_ record: Record, beside local: Record?) throws(SyncError) -> Bool {
         guard let part, !part.scope.keeps(record) else { return false }
         guard let local, !local.isDropped else { return true }
-        return record.version.relation(to: local.version) != .concurrent
+        guard record.version.relation(to: local.version) != .concurrent else { return false }
+        return try !isUntold(local, outrunBy: record.version)
     }
 
     /// Adds the checkpoint and what was noted of the peer.
@@ -247,6 +284,12 @@ extension SyncSession {
             && batch.checkpoint == nil
         return (isEmpty ? nil : batch, noted)
     }
+}
+
+extension SyncError {
+    fileprivate static let writtenTooFast = SyncError(
+        .contended,
+        "records were written here faster than they could be merged; repeat the exchange")
 }
 
 extension Record {

@@ -45,6 +45,24 @@ struct PartRecord: Hashable, Sendable {
                 || seen.dots.allSatisfy { min($0.counter, ours[$0.replica]) <= theirs[$0.replica] }
         }
     }
+
+    /// Whether a peer that has told everything has told what went from here because it has that.
+    /// What it holds apart because of its date it has, and tells nobody who keeps a part.
+    ///
+    /// - Parameters:
+    ///   - told: what the peer says it has told.
+    ///   - seen: what it had seen before.
+    ///   - ours: what is to be claimed here.
+    func isTold(
+        by peer: ReplicaID, _ told: VersionVector, seen: VersionVector, ours: VersionVector,
+        ownIDs: [ReplicaID]
+    ) -> Bool {
+        guard let lost = lost[peer] else { return true }
+        return lost.dots.allSatisfy { dot in
+            let bound = ownIDs.contains(dot.replica) ? ours : seen
+            return min(dot.counter, bound[dot.replica]) <= told[dot.replica]
+        }
+    }
 }
 
 /// How far the exchange of the part has come with one peer.

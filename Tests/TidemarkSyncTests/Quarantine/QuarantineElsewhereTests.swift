@@ -51,6 +51,26 @@ struct QuarantineElsewhereTests {
         try other.dataset().remember(PeerCheckpoint(), of: one.store.replicaID)
     }
 
+    /// What was let go as handed over is held there, and not told to who becomes whole again.
+    @Test func aPartIsNotWholeBeforeWhatItHandedOverIsTold() async throws {
+        try fill(a, 1)
+        try b.dataset().setSyncScope(.prefix("other"))
+        b.clock.putForward(bySeconds: hour)
+        try b.dataset().put("future", for: "key 1")
+        try await b.dataset().synchronize(with: a.transport)
+        #expect(try held(a) == ["future"])
+        #expect(try b.dataset().text("key 1") == nil)
+        try b.dataset().setSyncScope(nil)
+        try await b.dataset().synchronize(with: a.transport)
+        #expect(try b.dataset().syncScope() != nil)
+        for replica in [a, c] { replica.clock.putForward(bySeconds: hour) }
+        try await c.dataset().synchronize(with: a.transport)
+        for _ in 0..<2 { try await b.dataset().synchronize(with: a.transport) }
+        #expect(try b.dataset().syncScope() == nil)
+        #expect(try b.dataset().text("key 1") == "future")
+        try expectEqual([a, b, c])
+    }
+
     /// A search tells of records; what is held is none, so what was agreed must not claim it.
     @Test func aSearchDoesNotLoseWhatIsHeld() async throws {
         try await makeFuture(3_000)

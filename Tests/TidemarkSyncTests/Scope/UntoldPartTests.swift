@@ -1,0 +1,78 @@
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+/// What a part lets go, and what others learn of it.
+@Suite(.serialized)
+struct UntoldPartTests {
+    let hub: TestReplica
+    let part: TestReplica
+    let other: TestReplica
+
+    init() throws {
+        let directory = TemporaryDirectory()
+        hub = try TestReplica("hub", in: directory)
+        part = try TestReplica("part", in: directory)
+        other = try TestReplica("other", in: directory)
+    }
+
+    private func put(_ state: String, _ key: String, _ replica: TestReplica) throws {
+        try replica.dataset().put("{\"state\":\"\(state)\"}", for: key)
+    }
+
+    private func version(_ key: String, _ replica: TestReplica) throws -> Version? {
+        try replica.dataset().storedRecord(for: Array(key.utf8))?.version
+    }
+
+    /// A write of the part loses to one of the hub, and before the hub is told, that goes on to
+    /// something outside of the scope. The hub must learn that its record has won over the other.
+    ///
+    ///     part  P: open ──▶ H, has seen P ──  (push is lost)  ──▶ H2, has seen P ──▶ dropped
+    ///     hub               H: open later ──▶ H2: closed
+    @Test func whatLostIsToldBeforeItsWinnerGoes() async throws {
+        try part.dataset().setSyncScope(.field(["state"], .equals("open")))
+        for good in 1..<5 {
+            let key = "\(good)"
+            try put("open", key, part)
+            let lost = try #require(try version(key, part)).dot
+            hub.clock.putForward(bySeconds: 10)
+            try put("open", key, hub)
+            let transport = FaultyTransport(hub.responder, .losesRequest, after: good)
+            let dataset = try part.dataset()
+            do throws(SyncError) {
+                try await dataset.synchronize(with: transport)
+            } catch {
+                #expect(error.code == .unreachable)
+            }
+            try put("closed", key, hub)
+            let result = try await dataset.synchronize(with: hub.transport)
+            #expect(result.isComplete)
+            #expect(try dataset.records().collect().isEmpty, "after \(good)")
+            #expect(try version(key, hub)?.vector.contains(lost) == true, "after \(good)")
+        }
+        try await other.dataset().synchronize(with: hub.transport)
+        try expectEqual([hub, other])
+    }
+
+    /// As a `put` over the record would, since a vector has no gaps.
+    @Test func aWriteOverADroppedRecordTakesItsPlace() async throws {
+        try part.dataset().put("part", for: "b/1")
+        try hub.dataset().put("hub", for: "b/2")
+        try await part.dataset().synchronize(with: hub.transport)
+        #expect(try part.dataset().setSyncScope(.prefix("a/")) == 2)
+        try part.dataset().put("part again", for: "b/1")
+        try part.dataset().put("part too", for: "b/2")
+        let result = try await part.dataset().synchronize(with: hub.transport)
+        #expect(result.conflicts == 0)
+        #expect(try hub.dataset().text("b/1") == "part again")
+        #expect(try hub.dataset().text("b/2") == "part too")
+        // What the part had not seen is not replaced unasked.
+        try hub.dataset().put("hub again", for: "b/1")
+        try part.dataset().put("once more", for: "b/1")
+        let options = SyncOptions(policy: .keepRemote)
+        let next = try await part.dataset().synchronize(with: hub.transport, options: options)
+        #expect(next.conflicts == 1)
+        #expect(try hub.dataset().text("b/1") == "hub again")
+    }
+}
