@@ -106,6 +106,59 @@ struct ForkDetailTests {
         #expect(try a.dataset().text("key 2") == "again+lost")
     }
 
+    /// What the forked side wrote has a dot beyond all that the asker has seen of it: no settlement
+    /// descends from that, and so it was in conflict at the responder in each attempt.
+    @Test func aConflictWithWhatAForkedResponderWroteIsSettledAtOnce() async throws {
+        try fill(b, 0..<1, "first")
+        try b.backUp()
+        try await a.dataset().synchronize(with: b.transport)
+        try b.restore()
+        try fill(b, 10..<14, "again")
+        try b.dataset().put("theirs", for: "key")
+        try a.dataset().put("ours", for: "key")
+        let id = b.store.replicaID
+        let options = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        for _ in 0..<2 { try await a.dataset().synchronize(with: b.transport, options: options) }
+        #expect(b.store.replicaID != id)
+        try expectEqual([a, b])
+        #expect(try b.dataset().text("key") == "ours+theirs")
+        try expectText(a, 10..<14, "again")
+    }
+
+    /// The exchange that settles a fork is cut off, and another replica ends the dispute.
+    @Test(arguments: [FaultyTransport.Fault.losesRequest, .losesAnswer])
+    func whatWasSettledAndNotPushedComesAgainAfterADispute(
+        _ fault: FaultyTransport.Fault
+    ) async throws {
+        let options = SyncOptions(
+            policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
+        for lostFrom in 0..<14 {
+            let directory = TemporaryDirectory()
+            let a = try TestReplica("a", in: directory)
+            let b = try TestReplica("b", in: directory)
+            let c = try TestReplica("c", in: directory)
+            try fill(b, 0..<1, "first")
+            try b.backUp()
+            try await a.dataset().synchronize(with: b.transport)
+            try b.restore()
+            try b.dataset().put("theirs", for: "key")
+            try fill(b, 10..<16, "again")
+            try await c.dataset().synchronize(with: b.transport)
+            try a.dataset().put("ours", for: "key")
+            let broken = FaultyTransport(b.responder, fault, after: lostFrom)
+            _ = try? await a.dataset().synchronize(with: broken, options: options)
+            for _ in 0..<3 {
+                for replica in [c, a] {
+                    try await replica.dataset().synchronize(with: b.transport, options: options)
+                }
+            }
+            try await c.dataset().synchronize(with: b.transport, options: options)
+            try expectEqual([a, b, c], "lost from \(lostFrom)")
+            #expect(try c.dataset().text("key") == "ours+theirs", "lost from \(lostFrom)")
+            try expectText(a, 10..<16, "again")
+        }
+    }
+
     /// Messages are lost in every place; nothing else is.
     @Test(arguments: ExchangeRole.allCases, [FaultyTransport.Fault.losesRequest, .losesAnswer])
     func lostMessagesInEveryPlace(

@@ -13,7 +13,8 @@ import Tidemark
 //   it.
 // - Conflicts are never settled here. The asker is told the keys, pulls our versions, settles them
 //   and comes back; the records without conflict are applied at once, because each stands for
-//   itself.
+//   itself. What lies here of those keys under a disputed id is written anew first: no settlement
+//   can say that it descends from a dot that may name two writes.
 
 extension SyncResponder {
     func answer(to request: PullRequest) throws(SyncError) -> PullAnswer {
@@ -238,6 +239,7 @@ extension SyncResponder {
         let held = plan.batch.notes
         plan.batch.notes += try book.notes(taking: batons, settling: [])
         let changed = plan.batch.writes.count
+        if !isPart { try renew(conflicts, in: dataset, book.disputed, &plan) }
         var arrival: [SystemNote] = []
         if isRemembered, changed > 0 {
             arrival = try ArrivalLog(dataset, journal).notes(
@@ -330,6 +332,31 @@ extension SyncResponder {
             }
         }
         return conflicts
+    }
+
+    /// Writes anew what lies here of keys under a disputed id, so that the asker can settle it.
+    ///
+    /// What it has settled descends from just what is sure, and so is in conflict with a version
+    /// under a dot that may name another write, however often it pulls and settles that. Under a
+    /// dot of our own it is a version like any other.
+    private func renew(
+        _ keys: [[UInt8]], in dataset: Dataset, _ disputed: [ReplicaID], _ plan: inout Plan
+    ) throws(StoreError) {
+        guard !disputed.isEmpty else { return }
+        for key in keys {
+            guard let local = try dataset.storedRecord(for: key), !local.isDropped,
+                disputed.contains(local.version.dot.replica)
+            else { continue }
+            plan.batch.writes.append(
+                ReplicatedWrite(
+                    key: key,
+                    content: .rewrite(
+                        value: local.value, of: local.version,
+                        seen: disputed.reduce(local.version.vector) { $0.removing($1) },
+                        keepsTime: true, expiresAt: local.expiresAt),
+                    expected: local.version))
+            plan.hasRenewed = true
+        }
     }
 
     /// Notes a record of a page as held.
