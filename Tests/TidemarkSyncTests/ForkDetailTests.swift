@@ -125,6 +125,28 @@ struct ForkDetailTests {
         try expectText(a, 10..<14, "again")
     }
 
+    /// What takes the place of both must not be older than either: somebody else's write in between
+    /// would win over it.
+    @Test(arguments: ExchangeRole.allCases)
+    func whatBothSidesWroteAlikeIsAsLateAsTheLaterOne(_ role: ExchangeRole) async throws {
+        try fill(a, 0..<1, "first")
+        try a.backUp()
+        try await a.dataset().synchronize(with: b.transport)
+        try a.restore()
+        try fill(a, 10..<14, "again")
+        try a.dataset().put("same", for: "key")
+        b.clock.putForward(bySeconds: 60)
+        try b.dataset().put("same", for: "key")
+        let key = Array("key".utf8)
+        let later = try #require(try b.dataset().storedRecord(for: key))
+        let (from, to) = role == .asker ? (a, b) : (b, a)
+        for _ in 0..<2 { try await from.dataset().synchronize(with: to.transport) }
+        try expectEqual([a, b])
+        let stands = try #require(try a.dataset().storedRecord(for: key))
+        #expect(stands.valueText == "same" && stands.version.time >= later.version.time)
+        #expect(stands.version.vector.contains(later.version.dot))
+    }
+
     /// The exchange that settles a fork is cut off, and another replica ends the dispute.
     @Test(arguments: [FaultyTransport.Fault.losesRequest, .losesAnswer])
     func whatWasSettledAndNotPushedComesAgainAfterADispute(
