@@ -32,6 +32,9 @@ extension World {
             let isAlive = asker.incarnation == incarnation && asker.remains == nil
             note("\(from) > \(to) ended: \(Self.summary(outcome))\(isAlive ? "" : ", dead")")
             if isAlive { check(outcome, from: from, to: to, weather) }
+            for index in [from, to] where replicas[index].isUp {
+                if let id = replicas[index].store?.replicaID { model.noteMet(id) }
+            }
             completion?(outcome)
         }
         Task(executorPreference: executor) {
@@ -136,6 +139,7 @@ extension World {
         else { return }
         note("\(index): new id \(store.replicaID)")
         replica.lastID = store.replicaID
+        model.noteFoundOut(last)
         if !replica.mayRenew {
             fail(.needlessRenewal, "replica \(index) gave up the id \(last)")
         }

@@ -146,6 +146,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(replica)
+        if !isWatched, let id = replica.store?.replicaID { model.noteReused(id) }
         for number in 0..<writes {
             // Only a store that wrote less than it lost can be told from one that lost nothing.
             guard !isWatched || lostCount(of: replica, 0) > 1 else { break }
@@ -198,6 +199,7 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(target)
+        if let id = target.store?.replicaID { model.noteReused(id) }
     }
 
     private var areAllUp: Bool { replicas.allSatisfy { $0.isUp && !$0.isDiskFull } }
@@ -218,14 +220,22 @@ extension World {
                     // Who keeps a part lets go of what it has handed over, whoever lost that since.
                     isThere =
                         record.map { record in
-                            record.version.vector.contains(write.version.dot)
-                                && record.version.time >= write.version.time
-                                && (!other.mayBePart || record.isDirty)
+                            has(record, write) && (!other.mayBePart || record.isDirty)
                         } ?? false
                 }
                 if !isThere { model.allowLoss(of: index) }
             }
         }
+    }
+
+    /// Whether a write is in a record, or was overwritten by it. A dot may name two writes after a
+    /// store went back unnoticed, so that where values are united only what is in them tells.
+    private func has(_ record: Record, _ write: ModelWrite) -> Bool {
+        if settings.traits.contains(.copies), settings.policy.isUnion, !write.isDeletion {
+            return WriteModel.numbers(in: record.value ?? []).contains(write.number)
+        }
+        return record.version.vector.contains(write.version.dot)
+            && record.version.time >= write.version.time
     }
 
     /// How many of a replica's writes to a dataset another one has seen that it has not itself.
