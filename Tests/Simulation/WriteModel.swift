@@ -76,6 +76,9 @@ struct WriteModel {
 
     mutating func noteReused(_ id: ReplicaID) { reusedIDs.insert(id) }
 
+    /// Whether a store of that id may have forgotten what it gave to others.
+    func isReused(_ id: ReplicaID) -> Bool { reusedIDs.contains(id) }
+
     /// Its store has taken another one.
     mutating func noteFoundOut(_ id: ReplicaID) { reusedIDs.remove(id) }
 
