@@ -181,6 +181,35 @@ struct ForkDetailTests {
         }
     }
 
+    /// What was pulled in an exchange that was cut off does not count as what the asker had before
+    /// the responder went back: its version only seems to descend from the doubtful one.
+    @Test(arguments: [FaultyTransport.Fault.losesRequest, .losesAnswer])
+    func aDisputeThatIsCutOffProvesNoDescent(_ fault: FaultyTransport.Fault) async throws {
+        let options = SyncOptions(
+            policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
+        for lostFrom in 0..<14 {
+            let directory = TemporaryDirectory()
+            let a = try TestReplica("a", in: directory)
+            let b = try TestReplica("b", in: directory)
+            try fill(b, 0..<1, "first")
+            try b.backUp()
+            try b.dataset().put("lost", for: "key")
+            try await a.dataset().synchronize(with: b.transport)
+            try a.dataset().put("ours", for: "key")
+            try b.restore()
+            try b.dataset().put("again", for: "key")
+            try fill(b, 10..<18, "again")
+            let broken = FaultyTransport(b.responder, fault, after: lostFrom)
+            _ = try? await a.dataset().synchronize(with: broken, options: options)
+            for _ in 0..<2 {
+                try await a.dataset().synchronize(with: b.transport, options: options)
+            }
+            try expectEqual([a, b], "lost from \(lostFrom)")
+            #expect(try b.dataset().text("key") == "again+ours", "lost from \(lostFrom)")
+            try expectText(a, 10..<18, "again")
+        }
+    }
+
     /// Messages are lost in every place; nothing else is.
     @Test(arguments: ExchangeRole.allCases, [FaultyTransport.Fault.losesRequest, .losesAnswer])
     func lostMessagesInEveryPlace(

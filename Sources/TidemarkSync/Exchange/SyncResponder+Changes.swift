@@ -50,13 +50,16 @@ extension SyncResponder {
     /// a dataset that nobody else has, the store may forget deletions; from now on it must not.
     ///
     /// A store that cannot write still gives out changes; the asker then reads some of them again
-    /// next time.
+    /// next time. As does one that disputes an id: how far the asker had come before that says
+    /// which of the doubtful writes it had.
     func acknowledge(
         _ since: SyncCount, of asker: ReplicaID, _ dataset: Dataset
     ) throws(StoreError) {
         guard !store.options.isReadOnly else { return }
         var checkpoint = try dataset.checkpoint(for: asker)
-        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount) {
+        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount),
+            try BatonBook(dataset).disputed.isEmpty
+        {
             checkpoint.pushedThrough = since
         }
         try dataset.remember(checkpoint, of: asker)
@@ -253,8 +256,13 @@ extension SyncResponder {
         }
         var reached = checkpoint
         reached.pulledThrough = request.page.through
-        reached.vector.formUnion(request.page.knowledge.vector)
-        if request.acknowledged <= knowledge.syncCount {
+        let waits = try !TimedNotes(which: .pending, dataset: dataset).isEmpty()
+        let settles = request.page.isLast && !isPart && !waits
+        // Before a dispute is over neither says anything of the disputed ids.
+        let unsettled = settles ? [] : book.disputed
+        reached.vector.formUnion(
+            unsettled.reduce(request.page.knowledge.vector) { $0.removing($1) })
+        if unsettled.isEmpty, request.acknowledged <= knowledge.syncCount {
             reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
         }
         plan.batch.checkpoint = (request.address.from, reached)
@@ -265,8 +273,7 @@ extension SyncResponder {
         {
             plan.batch.seen = request.page.knowledge.vector
         }
-        let waits = try !TimedNotes(which: .pending, dataset: dataset).isEmpty()
-        if request.page.isLast, !isPart, !waits {
+        if settles {
             // The asker has compared what lies here under them, and this is what came of it.
             plan.batch.disowned = book.disputed
             plan.batch.isSettled = !holdsBack
