@@ -255,7 +255,9 @@ extension World {
         replica.loneDeletions[key] = nil
         guard try replica.isAlone(with: key.dataset) else { return }
         let ids = replica.ids
-        for other in replicas where other.index != at {
+        // One that went back to before it had peers cannot know that it had any.
+        let wentBack = replica.store.map { model.isReused($0.replicaID) } ?? false
+        for other in replicas where other.index != at && !wentBack {
             guard let knowledge = try other.knowledge(key.dataset) else { continue }
             if ids.contains(where: { knowledge.vector[$0] > 0 }) { return }
         }

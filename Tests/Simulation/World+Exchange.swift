@@ -34,6 +34,9 @@ extension World {
             followHeld(from, isAnswering: false)
             followHeld(to, isAnswering: true)
             if isAlive { check(outcome, from: from, to: to, weather) }
+            for index in [from, to] where replicas[index].isUp {
+                if let id = replicas[index].store?.replicaID { model.noteMet(id) }
+            }
             completion?(outcome)
         }
         Task(executorPreference: executor) {
@@ -138,6 +141,7 @@ extension World {
         else { return }
         note("\(index): new id \(store.replicaID)")
         replica.lastID = store.replicaID
+        model.noteFoundOut(last)
         if !replica.mayRenew {
             fail(.needlessRenewal, "replica \(index) gave up the id \(last)")
         }

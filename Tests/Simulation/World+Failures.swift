@@ -146,7 +146,12 @@ extension World {
         model.hasRolledBack = true
         for other in replicas { other.mayRenew = true }
         wentBack(replica)
-        if !isWatched { noteFork(of: replica) } else if isMerging { allowLossByMerging(replica) }
+        if !isWatched {
+            noteFork(of: replica)
+            if let id = replica.store?.replicaID { model.noteReused(id) }
+        } else if isMerging {
+            allowLossByMerging(replica)
+        }
         for number in 0..<writes {
             // Only a store that wrote less than it lost can be told from one that lost nothing.
             guard !isWatched || lostCount(of: replica, 0) > 1 else { break }
@@ -200,6 +205,7 @@ extension World {
         for other in replicas { other.mayRenew = true }
         wentBack(target)
         noteFork(of: target)
+        if let id = target.store?.replicaID { model.noteReused(id) }
     }
 
     private var areAllUp: Bool { replicas.allSatisfy { $0.isUp && !$0.isDiskFull } }
@@ -220,9 +226,7 @@ extension World {
                     // Who keeps a part lets go of what it has handed over, whoever lost that since.
                     isThere =
                         record.map { record in
-                            record.version.vector.contains(write.version.dot)
-                                && record.version.time >= write.version.time
-                                && (!other.mayBePart || record.isDirty)
+                            has(record, write) && (!other.mayBePart || record.isDirty)
                         } ?? false
                 }
                 if !isThere { model.allowLoss(of: index) }
@@ -256,6 +260,16 @@ extension World {
             let kept = try replica.knowledge(1)?.vector[own] ?? 0
             model.forks[own] = min(model.forks[own] ?? kept, kept)
         }
+    }
+
+    /// Whether a write is in a record, or was overwritten by it. A dot may name two writes after a
+    /// store went back unnoticed, so that where values are united only what is in them tells.
+    private func has(_ record: Record, _ write: ModelWrite) -> Bool {
+        if settings.traits.contains(.copies), settings.policy.isUnion, !write.isDeletion {
+            return WriteModel.numbers(in: record.value ?? []).contains(write.number)
+        }
+        return record.version.vector.contains(write.version.dot)
+            && record.version.time >= write.version.time
     }
 
     /// How many of a replica's writes to a dataset another one has seen that it has not itself.

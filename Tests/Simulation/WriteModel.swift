@@ -40,6 +40,10 @@ struct WriteModel {
     var deletedDatasets: Set<Int> = []
     /// Once a disk went back in time, lost writes are written anew under new dots.
     var hasRolledBack = false
+    /// Ids under which a store that went back, or a copy, writes on and has not found out yet.
+    private var reusedIDs: Set<ReplicaID> = []
+    /// Those of which others have met such a store before it found out.
+    private var mixedIDs: Set<ReplicaID> = []
     /// Once a clock was further ahead than the others believe, a write need not be later than what
     /// it has seen, and which write must stand is not for dates to say.
     var hasFarClock = false
@@ -97,6 +101,28 @@ struct WriteModel {
                 && later.unread.contains(write.number)
                 && (standing.contains(later.number) || isOverwrittenUnread(later, by: standing))
         }
+    }
+
+    // MARK: - Ids that name two lines of writes
+
+    mutating func noteReused(_ id: ReplicaID) { reusedIDs.insert(id) }
+
+    /// Whether a store of that id may have forgotten what it gave to others.
+    func isReused(_ id: ReplicaID) -> Bool { reusedIDs.contains(id) }
+
+    /// Its store has taken another one.
+    mutating func noteFoundOut(_ id: ReplicaID) { reusedIDs.remove(id) }
+
+    /// A store of that id has ended an exchange and still has it.
+    mutating func noteMet(_ id: ReplicaID) {
+        if reusedIDs.contains(id) { mixedIDs.insert(id) }
+    }
+
+    /// Whether versions of a key may seem to descend from each other by a dot that names two
+    /// writes, for others who have met one store of an id each: no baton shows them that. See "What
+    /// no baton can show" in the article on the protocol.
+    func isMixed(_ key: ModelKey) -> Bool {
+        writes.contains { $0.key == key && mixedIDs.contains($0.version.dot.replica) }
     }
 
     // MARK: - Values

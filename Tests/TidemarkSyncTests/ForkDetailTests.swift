@@ -134,6 +134,110 @@ struct ForkDetailTests {
         try expectText(c, 1..<3, "lost")
     }
 
+    /// What the forked side wrote has a dot beyond all that the asker has seen of it: no settlement
+    /// descends from that, and so it was in conflict at the responder in each attempt.
+    @Test func aConflictWithWhatAForkedResponderWroteIsSettledAtOnce() async throws {
+        try fill(b, 0..<1, "first")
+        try b.backUp()
+        try await a.dataset().synchronize(with: b.transport)
+        try b.restore()
+        try fill(b, 10..<14, "again")
+        try b.dataset().put("theirs", for: "key")
+        try a.dataset().put("ours", for: "key")
+        let id = b.store.replicaID
+        let options = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        for _ in 0..<2 { try await a.dataset().synchronize(with: b.transport, options: options) }
+        #expect(b.store.replicaID != id)
+        try expectEqual([a, b])
+        #expect(try b.dataset().text("key") == "ours+theirs")
+        try expectText(a, 10..<14, "again")
+    }
+
+    /// What takes the place of both must not be older than either: somebody else's write in between
+    /// would win over it.
+    @Test(arguments: ExchangeRole.allCases)
+    func whatBothSidesWroteAlikeIsAsLateAsTheLaterOne(_ role: ExchangeRole) async throws {
+        try fill(a, 0..<1, "first")
+        try a.backUp()
+        try await a.dataset().synchronize(with: b.transport)
+        try a.restore()
+        try fill(a, 10..<14, "again")
+        try a.dataset().put("same", for: "key")
+        b.clock.putForward(bySeconds: 60)
+        try b.dataset().put("same", for: "key")
+        let key = Array("key".utf8)
+        let later = try #require(try b.dataset().storedRecord(for: key))
+        let (from, to) = role == .asker ? (a, b) : (b, a)
+        for _ in 0..<2 { try await from.dataset().synchronize(with: to.transport) }
+        try expectEqual([a, b])
+        let stands = try #require(try a.dataset().storedRecord(for: key))
+        #expect(stands.valueText == "same" && stands.version.time >= later.version.time)
+        #expect(stands.version.vector.contains(later.version.dot))
+    }
+
+    /// The exchange that settles a fork is cut off, and another replica ends the dispute.
+    @Test(arguments: [FaultyTransport.Fault.losesRequest, .losesAnswer])
+    func whatWasSettledAndNotPushedComesAgainAfterADispute(
+        _ fault: FaultyTransport.Fault
+    ) async throws {
+        let options = SyncOptions(
+            policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
+        for lostFrom in 0..<14 {
+            let directory = TemporaryDirectory()
+            let a = try TestReplica("a", in: directory)
+            let b = try TestReplica("b", in: directory)
+            let c = try TestReplica("c", in: directory)
+            try fill(b, 0..<1, "first")
+            try b.backUp()
+            try await a.dataset().synchronize(with: b.transport)
+            try b.restore()
+            try b.dataset().put("theirs", for: "key")
+            try fill(b, 10..<16, "again")
+            try await c.dataset().synchronize(with: b.transport)
+            try a.dataset().put("ours", for: "key")
+            let broken = FaultyTransport(b.responder, fault, after: lostFrom)
+            _ = try? await a.dataset().synchronize(with: broken, options: options)
+            for _ in 0..<3 {
+                for replica in [c, a] {
+                    try await replica.dataset().synchronize(with: b.transport, options: options)
+                }
+            }
+            try await c.dataset().synchronize(with: b.transport, options: options)
+            try expectEqual([a, b, c], "lost from \(lostFrom)")
+            #expect(try c.dataset().text("key") == "ours+theirs", "lost from \(lostFrom)")
+            try expectText(a, 10..<16, "again")
+        }
+    }
+
+    /// What was pulled in an exchange that was cut off does not count as what the asker had before
+    /// the responder went back: its version only seems to descend from the doubtful one.
+    @Test(arguments: [FaultyTransport.Fault.losesRequest, .losesAnswer])
+    func aDisputeThatIsCutOffProvesNoDescent(_ fault: FaultyTransport.Fault) async throws {
+        let options = SyncOptions(
+            policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
+        for lostFrom in 0..<14 {
+            let directory = TemporaryDirectory()
+            let a = try TestReplica("a", in: directory)
+            let b = try TestReplica("b", in: directory)
+            try fill(b, 0..<1, "first")
+            try b.backUp()
+            try b.dataset().put("lost", for: "key")
+            try await a.dataset().synchronize(with: b.transport)
+            try a.dataset().put("ours", for: "key")
+            try b.restore()
+            try b.dataset().put("again", for: "key")
+            try fill(b, 10..<18, "again")
+            let broken = FaultyTransport(b.responder, fault, after: lostFrom)
+            _ = try? await a.dataset().synchronize(with: broken, options: options)
+            for _ in 0..<2 {
+                try await a.dataset().synchronize(with: b.transport, options: options)
+            }
+            try expectEqual([a, b], "lost from \(lostFrom)")
+            #expect(try b.dataset().text("key") == "again+ours", "lost from \(lostFrom)")
+            try expectText(a, 10..<18, "again")
+        }
+    }
+
     /// Messages are lost in every place; nothing else is.
     @Test(arguments: ExchangeRole.allCases, [FaultyTransport.Fault.losesRequest, .losesAnswer])
     func lostMessagesInEveryPlace(

@@ -184,6 +184,15 @@ func expectEqual(
     }
 }
 
+/// What both sides of a conflict consist of, each once, with "+" in between: to merge twice is to
+/// merge once.
+func unitedText(of conflict: Conflict) -> [UInt8] {
+    let parts = [conflict.local, conflict.remote].compactMap(\.value).flatMap {
+        String(decoding: $0, as: UTF8.self).split(separator: "+")
+    }
+    return Array(Set(parts).sorted().joined(separator: "+").utf8)
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere for the same seed.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64

@@ -13,7 +13,8 @@ import Tidemark
 //   it.
 // - Conflicts are never settled here. The asker is told the keys, pulls our versions, settles them
 //   and comes back; the records without conflict are applied at once, because each stands for
-//   itself.
+//   itself. What lies here of those keys under a disputed id is written anew first: no settlement
+//   can say that it descends from a dot that may name two writes.
 
 extension SyncResponder {
     func answer(to request: PullRequest) throws(SyncError) -> PullAnswer {
@@ -49,13 +50,16 @@ extension SyncResponder {
     /// a dataset that nobody else has, the store may forget deletions; from now on it must not.
     ///
     /// A store that cannot write still gives out changes; the asker then reads some of them again
-    /// next time.
+    /// next time. As does one that disputes an id: how far the asker had come before that says
+    /// which of the doubtful writes it had.
     func acknowledge(
         _ since: SyncCount, of asker: ReplicaID, _ dataset: Dataset
     ) throws(StoreError) {
         guard !store.options.isReadOnly else { return }
         var checkpoint = try dataset.checkpoint(for: asker)
-        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount) {
+        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount),
+            try BatonBook(dataset).disputed.isEmpty
+        {
             checkpoint.pushedThrough = since
         }
         try dataset.remember(checkpoint, of: asker)
@@ -238,6 +242,7 @@ extension SyncResponder {
         let held = plan.batch.notes
         plan.batch.notes += try book.notes(taking: batons, settling: [])
         let changed = plan.batch.writes.count
+        if !isPart { try renew(conflicts, in: dataset, book.disputed, &plan) }
         var arrival: [SystemNote] = []
         if isRemembered, changed > 0 {
             arrival = try ArrivalLog(dataset, journal).notes(
@@ -251,8 +256,13 @@ extension SyncResponder {
         }
         var reached = checkpoint
         reached.pulledThrough = request.page.through
-        reached.vector.formUnion(request.page.knowledge.vector)
-        if request.acknowledged <= knowledge.syncCount {
+        let waits = try !TimedNotes(which: .pending, dataset: dataset).isEmpty()
+        let settles = request.page.isLast && !isPart && !waits
+        // Before a dispute is over neither says anything of the disputed ids.
+        let unsettled = settles ? [] : book.disputed
+        reached.vector.formUnion(
+            unsettled.reduce(request.page.knowledge.vector) { $0.removing($1) })
+        if unsettled.isEmpty, request.acknowledged <= knowledge.syncCount {
             reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
         }
         plan.batch.checkpoint = (request.address.from, reached)
@@ -263,8 +273,7 @@ extension SyncResponder {
         {
             plan.batch.seen = request.page.knowledge.vector
         }
-        let waits = try !TimedNotes(which: .pending, dataset: dataset).isEmpty()
-        if request.page.isLast, !isPart, !waits {
+        if settles {
             // The asker has compared what lies here under them, and this is what came of it.
             plan.batch.disowned = book.disputed
             plan.batch.isSettled = !holdsBack
@@ -330,6 +339,31 @@ extension SyncResponder {
             }
         }
         return conflicts
+    }
+
+    /// Writes anew what lies here of keys under a disputed id, so that the asker can settle it.
+    ///
+    /// What it has settled descends from just what is sure, and so is in conflict with a version
+    /// under a dot that may name another write, however often it pulls and settles that. Under a
+    /// dot of our own it is a version like any other.
+    private func renew(
+        _ keys: [[UInt8]], in dataset: Dataset, _ disputed: [ReplicaID], _ plan: inout Plan
+    ) throws(StoreError) {
+        guard !disputed.isEmpty else { return }
+        for key in keys {
+            guard let local = try dataset.storedRecord(for: key), !local.isDropped,
+                disputed.contains(local.version.dot.replica)
+            else { continue }
+            plan.batch.writes.append(
+                ReplicatedWrite(
+                    key: key,
+                    content: .rewrite(
+                        value: local.value, of: local.version,
+                        seen: disputed.reduce(local.version.vector) { $0.removing($1) },
+                        keepsTime: true, expiresAt: local.expiresAt),
+                    expected: local.version))
+            plan.hasRenewed = true
+        }
     }
 
     /// Notes a record of a page as held.

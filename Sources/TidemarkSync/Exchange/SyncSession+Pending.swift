@@ -84,8 +84,8 @@ extension SyncSession {
     /// asked in this exchange: the versions, or the policy, may be others by now.
     func reviewPending() async throws(SyncError) {
         guard try holdsBackVectors() else { return }
-        // What is in doubt came again with the pages.
-        guard !isForked else { return try forgetSuperseded() }
+        // What came with the pages may have superseded what is certain without asking anybody.
+        if isForked { try forgetSuperseded() }
         let book = try openBook()
         var left = book.entries
         while !left.isEmpty {
@@ -171,7 +171,8 @@ extension SyncSession {
             }
             let count = plan.pending.count
             try await compare(
-                remote, isKnown: true, isLeftOver: true, to: &plan, &batch, &settlement)
+                isForked ? withoutPlace(remote) : remote, isKnown: true, isLeftOver: true,
+                to: &plan, &batch, &settlement)
             guard plan.pending.count > count else {
                 settled.append(entry)
                 continue
@@ -189,8 +190,18 @@ extension SyncSession {
         }
         // Behind those that hold what was to be compared.
         batch.notes += notes
+        // What waits says nothing of what the peer has now.
+        plan.confirmed = []
         plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
         return plan
+    }
+
+    /// A version that waits, as one of which no checkpoint says whether the peer had it: its place
+    /// in an order of change is that of whoever had it then.
+    private func withoutPlace(_ waiting: Record) -> Record {
+        Record(
+            key: waiting.key, value: waiting.value, version: waiting.version,
+            syncCount: SyncCount(rawValue: .max), isDirty: false, expiresAt: waiting.expiresAt)
     }
 
     /// The conflict that a version still makes with what is here; nil if it makes none.

@@ -307,7 +307,9 @@ extension SyncSession {
         // What the peer claims to have seen under an id that is disputed is not here.
         let theirs = trusted(page.knowledge.vector)
         var checkpoint = stored
-        checkpoint.pulledThrough = page.through
+        // While the peer disputes an id, what was settled here does not descend from what lies
+        // there. If the push is lost and somebody else ends the dispute, that has to come again.
+        if peerDisputed.isEmpty { checkpoint.pulledThrough = page.through }
         // Until all of it is settled, what the peer has under a doubted id may be other writes.
         checkpoint.vector.formUnion(
             page.isLast ? theirs : doubted.reduce(theirs) { $0.removing($1) })

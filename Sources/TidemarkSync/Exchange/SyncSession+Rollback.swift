@@ -14,9 +14,10 @@ import Tidemark
 //   knew before it went back that the other one has the write, or the policy would take one of the
 //   two anyway and the descendant is not older by the clock, which a true one cannot be;
 // - otherwise written anew under an id of the asking side, so that nothing is lost: with the time
-//   that it has if the other side has nothing of the key, or the same value; in all other cases
-//   the two are a conflict, which the merge policy settles as any other. Also if it seems to
-//   descend from the other side's version, since that may be one that it never saw.
+//   that it has if the other side has nothing of the key, with the later of the two times if that
+//   has the same value; in all other cases the two are a conflict, which the merge policy settles
+//   as any other. Also if it seems to descend from the other side's version, since that may be one
+//   that it never saw.
 // With the last page the forked side's own writes under the disputed id are all the other side's,
 // too, and the id is as good as that of any other replica. An exchange that is cut off before does
 // all this again.
@@ -77,7 +78,9 @@ extension SyncSession {
             return isLocal ? .superseded : .confirmed
         case .ancestor, .descendant, .concurrent:
             if certain.value == doubtful.value, certain.expiresAt == doubtful.expiresAt {
-                return .rewrite(doubtful, seen: both)
+                // As late as the later one, or what was written between the two would win over it.
+                let later = certain.version.time > doubtful.version.time ? certain : doubtful
+                return .rewrite(later, seen: both)
             }
             return .settle(seen: both)
         }

@@ -275,6 +275,38 @@ struct DisputeListTests {
         try expectText(b, 30..<34, "again")
     }
 
+    /// As without a dispute, the next policy settles what the one before has left; also what stands
+    /// under a dot that the other side may have given to another write since.
+    @Test(arguments: [false, true])
+    func theNextPolicySettlesWhatWaitsInADispute(isDoubtful: Bool) async throws {
+        if isDoubtful {
+            try a.dataset().put("ours", for: "key")
+            try b.dataset().put("theirs", for: "key")
+            try b.backUp()
+            try await expectError(.conflictPending, a, b, leaving)
+            try b.restore()
+            try fill(b, 30..<34, "again")
+        } else {
+            try await makeConflict()
+            try await goBack(a, knownTo: c)
+        }
+        let (forked, peer) = isDoubtful ? (b, b) : (a, c)
+        let id = forked.store.replicaID
+        let uniting = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        try await exchange(a, peer, uniting)
+        #expect(forked.store.replicaID != id)
+        #expect(try disputed(forked).isEmpty)
+        #expect(try PendingBook(a.dataset()).entries.isEmpty)
+        for _ in 0..<2 {
+            for other in [b, c] { try await exchange(a, other, uniting) }
+        }
+        try expectEqual([a, b, c])
+        // What was there before may be united with both once more.
+        let parts = try a.dataset().text("key")?.split(separator: "+") ?? []
+        #expect(parts.contains("ours") && parts.contains("theirs"))
+        try expectText(c, 30..<34, "again")
+    }
+
     /// One that nothing supersedes holds it up until it is settled.
     @Test func whatWaitsInADisputeCanBeSettled() async throws {
         try await makeConflict()
