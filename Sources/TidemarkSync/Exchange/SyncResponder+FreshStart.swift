@@ -39,7 +39,7 @@ extension SyncResponder {
                 var batch = ReplicationBatch()
                 let book = try QuarantineBook(dataset)
                 for record in dead {
-                    try batch.bury(record, in: dataset)
+                    try batch.bury(record.key, record.version, in: dataset)
                     guard let held = try book.record(of: record.version.dot) else { continue }
                     batch.notes.append(try book.note(dropping: held))
                     // By its date, which is not believed, nothing else must be dated.
@@ -118,17 +118,18 @@ extension DatasetKnowledge {
 extension ReplicationBatch {
     /// Buries a record under its own version, which counts as forgotten from then on: so nobody is
     /// told of a deletion who had not been told already. Does nothing if another version is there.
-    mutating func bury(_ record: Record, in dataset: Dataset) throws(StoreError) {
-        guard let present = try dataset.storedRecord(for: record.key),
-            present.version == record.version
+    /// No value is read for it.
+    mutating func bury(
+        _ key: [UInt8], _ version: Version, in dataset: Dataset
+    ) throws(StoreError) {
+        guard let present = try dataset.storedVersion(of: key), present.version == version
         else { return }
         var buried = forgotten ?? ForgottenDeletions()
-        buried.insert(present.version)
+        buried.insert(version)
         forgotten = buried
         guard !present.isDeleted else { return }
         writes.append(
             ReplicatedWrite(
-                key: record.key, content: .adopt(value: nil, version: present.version),
-                expected: present.version))
+                key: key, content: .adopt(value: nil, version: version), expected: version))
     }
 }
