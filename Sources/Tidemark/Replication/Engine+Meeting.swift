@@ -15,6 +15,7 @@ extension Engine {
         var whole = batch
         let taken = Set(batch.writes.map(\.key))
         let own = ownIDs
+        let latest = latestBelieved
         var bytes = 0
         var steps = changeSteps(of: state, since: outlivers.since)
         while let write = try steps.next({
@@ -31,7 +32,7 @@ extension Engine {
                 content: Outlivers.content(
                     value: value, of: version, seen: version.vector,
                     expiresAt: value != nil && entry.expiresAt > 0 ? entry.expiresAt : nil,
-                    after: outlivers.forgotten),
+                    after: outlivers.forgotten, latestBelieved: latest),
                 expected: version)
         }) {
             guard let write else { continue }

@@ -89,7 +89,8 @@ extension Dataset {
             // What is held was seen, too.
             return try QuarantineBook(self).record(of: arrived.version.dot) == nil ? [] : nil
         }
-        return ours.outliver(arrived, beside: local).map { [$0] }
+        return ours.outliver(arrived, beside: local, latestBelieved: store.latestBelieved)
+            .map { [$0] }
     }
 }
 
@@ -102,7 +103,9 @@ extension DatasetKnowledge {
 
     /// A record that has not seen what was forgotten here, of whose key there is nothing: written
     /// anew, later than that. nil if it has seen it.
-    func outliver(_ record: Record, beside local: Record?) -> ReplicatedWrite? {
+    func outliver(
+        _ record: Record, beside local: Record?, latestBelieved: HybridTime
+    ) -> ReplicatedWrite? {
         guard !forgotten.isEmpty, !record.version.vector.covers(forgotten.vector) else {
             return nil
         }
@@ -110,7 +113,7 @@ extension DatasetKnowledge {
             key: record.key,
             content: Outlivers.content(
                 value: record.value, of: record.version, seen: record.version.vector,
-                expiresAt: record.expiresAt, after: forgotten),
+                expiresAt: record.expiresAt, after: forgotten, latestBelieved: latestBelieved),
             expected: local?.version)
     }
 }
@@ -124,9 +127,10 @@ extension ReplicationBatch {
     ) throws(StoreError) {
         guard let present = try dataset.storedVersion(of: key), present.version == version
         else { return }
-        var buried = forgotten ?? ForgottenDeletions()
-        buried.insert(version)
-        forgotten = buried
+        // By a date that is not believed nothing else must be dated.
+        let time = dataset.store.isAhead(version) ? .zero : version.time
+        let buried = ForgottenDeletions(vector: version.vector, time: time)
+        forgotten = forgotten?.union(buried) ?? buried
         guard !present.isDeleted else { return }
         writes.append(
             ReplicatedWrite(

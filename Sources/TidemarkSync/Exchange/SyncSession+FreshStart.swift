@@ -223,7 +223,7 @@ extension SyncSession {
         Outlivers.content(
             value: isDead ? nil : record.value, of: record.version, seen: stripped(record),
             expiresAt: isDead ? nil : record.expiresAt, after: forgotten,
-            isDoubted: isDisputed(record.version.dot))
+            latestBelieved: store.latestBelieved, isDoubted: isDisputed(record.version.dot))
     }
 
     /// What is stored at once of what the peer holds nothing of.

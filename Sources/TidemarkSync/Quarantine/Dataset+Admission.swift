@@ -64,7 +64,7 @@ extension Dataset {
         _ held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
     ) -> ReplicatedWrite? {
         guard knowledge.isNothing(local) else { return nil }
-        return knowledge.outliver(held, beside: local)
+        return knowledge.outliver(held, beside: local, latestBelieved: store.latestBelieved)
     }
 
     /// What a held write comes to; nil if it stays held.
