@@ -39,11 +39,7 @@ extension SyncSession {
                 try !dataset.vector.union(settled.forgotten.vector).covers(missed.vector)
             }
             guard isLate else { return }
-            let number = freshStart ?? store.randomNumber()
-            try engine(dataset.name) { () throws(StoreError) in
-                try dataset.startAfresh(missed, with: peer, number: number)
-            }
-            freshStart = number
+            try beginFreshStart(missed)
             settled.through = .zero
             var news = try await settle(with: missed, isOwn: false)
             if news == nil { news = try await settleHeldWrites(with: missed) }
@@ -57,9 +53,19 @@ extension SyncSession {
             .contended, "the peer forgot deletions faster than it could be asked; repeat")
     }
 
-    /// Asks about what was written here since the peer was asked about the rest.
+    /// Lets nothing be taken from others who lack any of that, until the end.
+    func beginFreshStart(_ missed: ForgottenDeletions) throws(SyncError) {
+        let number = freshStart ?? store.randomNumber()
+        try engine(dataset.name) { () throws(StoreError) in
+            try dataset.startAfresh(missed, with: peer, number: number)
+        }
+        freshStart = number
+    }
+
+    /// Asks about what was written here since the peer was asked about the rest. A file answers no
+    /// questions, and cannot have seen it: it outlives, with what is written later.
     func settleWrittenMeanwhile() async throws(SyncError) {
-        guard freshStart != nil else { return }
+        guard freshStart != nil, !isFile else { return }
         // If the peer has forgotten more by now, the page that comes next is refused.
         _ = try await settle(with: settled.forgotten, isOwn: true)
     }
@@ -158,7 +164,7 @@ extension SyncSession {
     }
 
     /// Buries or writes anew what the peer holds nothing of.
-    private func settle(
+    func settle(
         _ versions: [UnsettledVersion], _ theirs: PeerKnowledge
     ) throws(SyncError) {
         var rest = versions[...]
