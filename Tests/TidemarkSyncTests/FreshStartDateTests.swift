@@ -48,6 +48,38 @@ struct FreshStartDateTests {
         try expectEqual([a, b, c])
     }
 
+    /// Before the end of a fresh start it is not known here what a held write has to outlive.
+    @Test func nothingHeldIsLetInDuringAFreshStart() async throws {
+        try fill(a, 0..<2, "old")
+        for replica in [b, c] { try await replica.dataset().synchronize(with: a.transport) }
+        b.clock.putForward(bySeconds: 3_600)
+        try put("future", b, "held")
+        let late = try c.dataset()
+        try await late.synchronize(with: b.transport)
+        #expect(try late.quarantined().count == 1)
+        try a.dataset().delete("key 0")
+        try forget(a)
+        let clocks = [a.clock, c.clock]
+        let transport = InterposedTransport(a.responder) { point in
+            guard point.kind == "pull", point.numberOfKind == 1, point.moment == .beforeRequest
+            else { return }
+            for clock in clocks { clock.putForward(bySeconds: 7_200) }
+            #expect(try late.admitDue().isEmpty)
+            #expect(try late.text("held") == nil)
+        }
+        try await late.synchronize(with: transport)
+        #expect(transport.messageCount(of: "inquiry") > 0)
+        #expect(try late.text("key 0") == nil)
+        // Now it is.
+        try late.admitDue()
+        let record = try #require(try late.record(for: "held"))
+        #expect(record.valueText == "future")
+        let forgotten = try a.dataset().knowledge().forgotten.vector
+        #expect(record.version.vector.covers(forgotten), "it has outlived")
+        for _ in 0..<2 { try await late.synchronize(with: a.transport) }
+        try expectEqual([a, c])
+    }
+
     /// Where another policy than the last writer settles conflicts, any date is taken in.
     @Test func aTombstoneFromTheFutureIsForgottenWithoutItsDate() async throws {
         try await deleteInTenYears()

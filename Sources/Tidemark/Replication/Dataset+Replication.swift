@@ -93,8 +93,8 @@ extension Dataset {
         }
     }
 
-    /// The version of a record as it is stored, and whether it is a tombstone, also while the dataset
-    /// is deleted. No value is read for it. O(log n).
+    /// The version of a record as it is stored, and whether it is a tombstone, also while the
+    /// dataset is deleted. No value is read for it. O(log n).
     package func storedVersion(
         of key: [UInt8]
     ) throws(StoreError) -> (version: Version, isDeleted: Bool)? {

@@ -4,8 +4,8 @@ extension Engine {
     /// The batch with what was written here since the peer was asked and outlives, each record
     /// written anew. O(changes since). Under `monitor`.
     ///
-    /// - Throws: `changesExpired` if that is more than belongs into one batch: the exchange is to be
-    ///   repeated, which begins with asking about it.
+    /// - Throws: `changesExpired` if that is more than belongs into one batch: the exchange is to
+    ///   be repeated, which begins with asking about it.
     func whole(
         _ batch: ReplicationBatch, in state: DatasetState
     ) throws(StoreError) -> ReplicationBatch {

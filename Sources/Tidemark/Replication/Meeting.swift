@@ -47,8 +47,8 @@ package struct Outlivers: Sendable {
     ///
     /// - Parameters:
     ///   - seen: what the record had seen.
-    ///   - latestBelieved: of this store. By a later date nothing else must be dated: then the record
-    ///     keeps its own. It stands above what it has seen all the same.
+    ///   - latestBelieved: of this store. By a later date nothing else must be dated: then the
+    ///     record keeps its own. It stands above what it has seen all the same.
     ///   - isDoubted: whether the dot may name another write, too: then it gets a new one.
     package static func content(
         value: [UInt8]?, of version: Version, seen: VersionVector, expiresAt: UInt64?,

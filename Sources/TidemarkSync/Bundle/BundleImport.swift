@@ -336,8 +336,8 @@ extension SyncSession {
         try settle(versions.filter { unknown[$0.key] != nil }, theirs)
     }
 
-    /// What is held here because of its date, was seen by the maker of a bundle and is not in it may
-    /// be deleted there.
+    /// What is held here because of its date, was seen by the maker of a bundle and is not in it
+    /// may be deleted there.
     private func settleHeldWrites(with bundle: BundleFile) throws(SyncError) {
         let theirs = bundle.summary.knowledge
         let held = try engine(dataset.name) { () throws(StoreError) in

@@ -380,9 +380,9 @@ extension SyncSession {
     /// Everything is exchanged. If the dataset is to be whole again, it is now, and claims all that
     /// the peer has; unless that lacks something that went from here.
     ///
-    /// - Returns: false if the peer has anything new, which is to be pulled before. What it was given
-    ///   it may have written anew, as what outlives what it has forgotten: who claims to have seen
-    ///   that must have it so.
+    /// - Returns: false if the peer has anything new, which is to be pulled before. What it was
+    ///   given it may have written anew, as what outlives what it has forgotten: who claims to have
+    ///   seen that must have it so.
     private func endPart() throws(SyncError) -> Bool {
         try storeProgress()
         guard let part, part.record.isEnding, let whole = part.whole, peerDisputed.isEmpty else {
