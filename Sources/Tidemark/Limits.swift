@@ -11,6 +11,9 @@ public enum Limits {
     /// Bytes in one write batch, keys, values and versions together: 512 MiB. A batch is one block
     /// of the log, checked and applied as a whole, so it must fit in memory and in a segment.
     public static let batchBytesMax = 512 << 20
+    /// Bytes of keys, values and versions that were written in the last moment of a fresh start and
+    /// go into one batch with its last page. What is more is asked about by another attempt.
+    static let outliversBytesMax = 16 << 20
     /// Bytes of a segment's log: from what a small test needs to a quarter of what 32-bit offsets
     /// in it can reach, so that a batch of the largest size still fits behind it.
     public static let segmentBytes = 1 << 20...1 << 30

@@ -169,6 +169,33 @@ struct ForgottenDeletionsTests {
         #expect(try c.dataset().count() == 3)
     }
 
+    /// Its own writes its peer stores anew, as what outlives: who claims to have seen what was
+    /// forgotten must have them so.
+    @Test func aPartBecomesWholeWithWhatBecameOfItsWrites() async throws {
+        try fill(a, 6)
+        for replica in [b, c] { try await exchange(replica, a) }
+        try c.dataset().setSyncScope(.prefix("key 5"))
+        try await exchange(c, a)
+        try await forget(0..<3)
+        try c.dataset().setSyncScope(nil)
+        var written: [String] = []
+        for number in 0..<3 where try c.dataset().syncScope() != nil {
+            try c.dataset().put("mine", for: "key \(number)")
+            written.append("key \(number)")
+            try await exchange(c, a)
+        }
+        #expect(try c.dataset().syncScope() == nil)
+        let forgotten = try a.dataset().knowledge().forgotten.vector
+        for key in written {
+            let record = try #require(try c.dataset().record(for: key))
+            #expect(record.version.vector.covers(forgotten), "\(key)")
+        }
+        // b still has the tombstones.
+        for other in [c, a] { try await exchange(b, other) }
+        try expectEqual([a, b, c])
+        #expect(try b.dataset().text("key 0") == "mine")
+    }
+
     // MARK: - Bundles
 
     /// A file cannot be asked what became of a record.

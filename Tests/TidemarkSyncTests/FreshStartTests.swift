@@ -152,6 +152,7 @@ struct FreshStartTests {
                 try await stale.synchronize(with: late)
             }
             #expect(error?.code == .contended)
+            #expect(error?.message.contains("starts afresh with another replica") == true)
         }
         try d.dataset().put("stale", for: "key 30")
         try await c.dataset().synchronize(with: transport, options: SyncOptions(pageRecordsMax: 1))

@@ -86,6 +86,7 @@ extension Engine {
         let now = storage.wallClockMilliseconds()
         let age = options.tombstoneAge.millisecondsClamped
         rule.agedBefore = now > age ? now - age : 0
+        rule.latestBelieved = latestBelieved
         return rule
     }
 
@@ -117,6 +118,8 @@ extension Engine {
     func note(
         _ forgotten: ForgottenDeletions, in state: DatasetState, _ block: inout LogBlockWriter
     ) {
+        // One clock that is years ahead would date what outlives on all replicas.
+        let forgotten = forgotten.believed(until: latestBelieved)
         guard !state.forgotten.covers(forgotten) else { return }
         var item = ByteWriter()
         item.append(byte: LogItem.Code.forgotten.rawValue)

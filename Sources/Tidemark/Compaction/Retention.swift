@@ -32,6 +32,8 @@ struct TombstoneRule {
     var isAllPassed = false
     /// In milliseconds since 1970: those from before may go, if any peer has them.
     var agedBefore: UInt64 = 0
+    /// By a later date of a tombstone nothing else is to be dated.
+    var latestBelieved = HybridTime.zero
 
     static let keepAll = TombstoneRule()
 
@@ -143,7 +145,10 @@ struct KeyRetention {
         guard hasPassed || isAged && !retention.dirtiness.isDirty(version.dot),
             rule.seen.covers(version.vector)
         else { return false }
-        if !forgotten.covers(version) || version.time > forgotten.time { forgotten.insert(version) }
+        let time = version.time > rule.latestBelieved ? .zero : version.time
+        if !forgotten.covers(version) || time > forgotten.time {
+            forgotten.formUnion(ForgottenDeletions(vector: version.vector, time: time))
+        }
         return true
     }
 }

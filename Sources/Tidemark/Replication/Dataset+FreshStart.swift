@@ -34,6 +34,15 @@ extension Dataset {
         }
     }
 
+    /// Whether a fresh start is under way, with whomever. What counts as forgotten here may grow
+    /// with its end.
+    package func isStartingAfresh() throws(StoreError) -> Bool {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return !state.freshStarts.isEmpty
+        }
+    }
+
     package func endFreshStart(number: UInt64) {
         engine.monitor.withLock { state.startAfresh(nil, number: number) }
     }

@@ -93,6 +93,27 @@ extension Dataset {
         }
     }
 
+    /// The version of a record as it is stored, and whether it is a tombstone, also while the
+    /// dataset is deleted. No value is read for it. O(log n).
+    package func storedVersion(
+        of key: [UInt8]
+    ) throws(StoreError) -> (version: Version, isDeleted: Bool)? {
+        let (moment, id) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return (
+                Moment(view: engine.currentView, sequenceMax: engine.sequence), state.recordsID
+            )
+        }
+        guard id != 0 else { return nil }
+        return try key.withBytes { (key) throws(StoreError) in
+            try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {
+                (entry, tables) throws(StoreError) -> (version: Version, isDeleted: Bool)? in
+                guard let entry, let tables else { return nil }
+                return (tables.version(of: entry), entry.kind == .delete)
+            }
+        }
+    }
+
     /// Applies a batch if every expectation in it holds. Returns the keys whose records have
     /// moved on; if there are any, nothing was applied.
     package func replicate(_ batch: ReplicationBatch) throws(StoreError) -> [[UInt8]] {

@@ -3,6 +3,9 @@
 extension Engine {
     /// The batch with what was written here since the peer was asked and outlives, each record
     /// written anew. O(changes since). Under `monitor`.
+    ///
+    /// - Throws: `changesExpired` if that is more than belongs into one batch: the exchange is to
+    ///   be repeated, which begins with asking about it.
     func whole(
         _ batch: ReplicationBatch, in state: DatasetState
     ) throws(StoreError) -> ReplicationBatch {
@@ -12,6 +15,8 @@ extension Engine {
         var whole = batch
         let taken = Set(batch.writes.map(\.key))
         let own = ownIDs
+        let latest = latestBelieved
+        var bytes = 0
         var steps = changeSteps(of: state, since: outlivers.since)
         while let write = try steps.next({
             (entry, tables) throws(StoreError) -> ReplicatedWrite? in
@@ -27,10 +32,15 @@ extension Engine {
                 content: Outlivers.content(
                     value: value, of: version, seen: version.vector,
                     expiresAt: value != nil && entry.expiresAt > 0 ? entry.expiresAt : nil,
-                    after: outlivers.forgotten),
+                    after: outlivers.forgotten, latestBelieved: latest),
                 expected: version)
         }) {
-            if let write { whole.writes.append(write) }
+            guard let write else { continue }
+            bytes +=
+                write.key.count + (write.value?.count ?? 0)
+                + LogBlockWriter.definitionBytesMax(write.version.vector)
+            guard bytes <= Limits.outliversBytesMax else { throw .late(state.name) }
+            whole.writes.append(write)
         }
         return whole
     }

@@ -47,12 +47,14 @@ package struct Outlivers: Sendable {
     ///
     /// - Parameters:
     ///   - seen: what the record had seen.
+    ///   - latestBelieved: of this store. By a later date nothing else must be dated: then the
+    ///     record keeps its own. It stands above what it has seen all the same.
     ///   - isDoubted: whether the dot may name another write, too: then it gets a new one.
     package static func content(
         value: [UInt8]?, of version: Version, seen: VersionVector, expiresAt: UInt64?,
-        after forgotten: ForgottenDeletions, isDoubted: Bool = false
+        after forgotten: ForgottenDeletions, latestBelieved: HybridTime, isDoubted: Bool = false
     ) -> ReplicatedWrite.Content {
-        let time = max(version.time, forgotten.time)
+        let time = max(version.time, forgotten.believed(until: latestBelieved).time)
         let whole = seen.union(forgotten.vector)
         guard isDoubted else {
             return .outlive(
@@ -91,4 +93,9 @@ extension Meeting {
 
 extension ForgottenDeletions {
     var isStorable: Bool { vector.isCountable && time.rawValue < UInt64(Int64.max) }
+
+    /// The same without a date that is not believed.
+    func believed(until latest: HybridTime) -> ForgottenDeletions {
+        time > latest ? ForgottenDeletions(vector: vector) : self
+    }
 }

@@ -8,7 +8,8 @@
 /// Only ever added to, so the join of two says what either says.
 package struct ForgottenDeletions: Hashable, Sendable {
     package private(set) var vector: VersionVector
-    /// None of the forgotten tombstones is later.
+    /// None of the forgotten tombstones is later, but for such as were dated further ahead than
+    /// ``StoreOptions/clockAheadMax``.
     package private(set) var time: HybridTime
 
     package init(vector: VersionVector = VersionVector(), time: HybridTime = .zero) {

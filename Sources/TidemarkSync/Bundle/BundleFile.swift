@@ -54,6 +54,19 @@ struct BundleFile: Sendable {
             pageCount: pages.count, byteCount: reader.byteCount)
     }
 
+    /// A page as it was when the file was checked.
+    ///
+    /// - Throws: as ``frame(at:)``.
+    func page(at index: Int) throws(SyncError) -> RecordPage {
+        guard case .pullAnswer(let answer) = try SyncMessage(MessageFrame.decoded(frame(at: index)))
+        else {
+            throw .damagedBundle(
+                file.path, at: pages[index].offset,
+                "the file was changed while it was imported; this is no page any more")
+        }
+        return answer.page
+    }
+
     /// The bytes of a page as they were when the file was checked.
     func frame(at index: Int) throws(SyncError) -> [UInt8] {
         let page = pages[index]

@@ -72,7 +72,7 @@ struct BundleImport: Sendable {
             options: options, peer: summary.sender)
         let outcome: Result<SyncResult, SyncError>
         do throws(SyncError) {
-            outcome = .success(try await session.take(summary, from: bundle.pages[first].since))
+            outcome = .success(try await session.take(bundle, from: bundle.pages[first].since))
         } catch {
             // What waits, or was left out, is noted here, and everything else was taken in.
             guard error.code == .conflictPending || error == session.firstFailure else {
@@ -248,11 +248,11 @@ extension SyncSession {
     /// - Parameter start: where the first of them follows on.
     /// - Throws: as any exchange, also if a conflict waits or a record was left out.
     func take(
-        _ bundle: BundleSummary, from start: SyncCount
+        _ bundle: BundleFile, from start: SyncCount
     ) async throws(SyncError) -> SyncResult {
         result.attempts = 1
         isOneWay = true
-        _ = try noteFork(bundle.knowledge)
+        _ = try noteFork(bundle.summary.knowledge)
         let checkpoint = try engine(dataset.name) { () throws(StoreError) in
             try dataset.checkpoint(for: peer)
         }
@@ -261,7 +261,7 @@ extension SyncSession {
         pullPosition = start
         isFile = true
         defer { endFreshStart() }
-        try await meet(bundle)
+        try meet(bundle)
         try await admitHeld()
         let isAll = try await pull()
         if let firstFailure { throw firstFailure }
@@ -273,29 +273,98 @@ extension SyncSession {
 
     /// Finds out whether either side lacks deletions that the other has forgotten. What the bundle
     /// has is then judged record by record; of what is here its maker cannot be asked.
-    private func meet(_ bundle: BundleSummary) async throws(SyncError) {
-        let forgotten = bundle.knowledge.forgotten
-        let (ours, unsettled) = try engine(dataset.name) { () throws(StoreError) in
-            (
-                try dataset.knowledge(),
-                try dataset.unsettledPage(
-                    since: .zero, lacking: forgotten.vector, isOwn: false, countMax: 1,
-                    bytesMax: 1)
-            )
-        }
+    ///
+    /// So if this side is late, the bundle itself has to say of each record here that has not seen
+    /// what was forgotten what the maker would: an import that was cut off, or left something out,
+    /// has brought such records. Its pages are read once for each 100,000 of them.
+    private func meet(_ bundle: BundleFile) throws(SyncError) {
+        let theirs = bundle.summary.knowledge
+        let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.knowledge() }
         // All pages are here, so what stands in the last one holds for each.
-        remote = bundle.knowledge
-        seenByPeer = bundle.knowledge.vector
-        judgesPeer = !trusted(bundle.knowledge.vector).covers(ours.forgotten.vector)
-        guard !ours.vector.covers(forgotten.vector) else { return }
-        guard unsettled.versions.isEmpty else {
-            throw SyncError(
-                .wrongBundle,
-                "the bundle's maker has forgotten deletions of which this store has not heard, so "
-                    + "that records here may be dead; exchange with it over a network once, and "
-                    + "then import bundles again")
+        remote = theirs
+        seenByPeer = theirs.vector
+        judgesPeer = !trusted(theirs.vector).covers(ours.forgotten.vector)
+        guard !ours.vector.covers(theirs.forgotten.vector) else { return }
+        // Before anything is looked at.
+        try beginFreshStart(theirs.forgotten)
+        try settleHeldWrites(with: bundle)
+        var through = SyncCount.zero
+        while true {
+            let page = try engine(dataset.name) { () throws(StoreError) in
+                try dataset.unsettledPage(
+                    since: through, lacking: theirs.forgotten.vector, isOwn: false,
+                    countMax: try dataset.recordsPerPage(atMost: SyncLimits.pageRecordsMax),
+                    bytesMax: SyncLimits.pageBytesMax)
+            }
+            try settle(page.versions, with: bundle)
+            through = page.through
+            if page.isLast { break }
         }
-        // There is nothing to ask about.
-        try await startAfresh(forgotten)
+        // What comes after that was written while the pages are taken in.
+        settled = (theirs.forgotten, through)
     }
+
+    /// Finds out from a bundle what its maker has seen and holds of some records.
+    ///
+    /// - One of which it has the same version, an ancestor or a descendant is compared when that
+    ///   comes, or was when that came.
+    /// - One of whose key a whole bundle has nothing, and which the maker has not seen, outlives.
+    ///
+    /// - Throws: `wrongBundle` if there is any other.
+    private func settle(
+        _ versions: [UnsettledVersion], with bundle: BundleFile
+    ) throws(SyncError) {
+        guard !versions.isEmpty else { return }
+        var unknown: [[UInt8]: Version] = [:]
+        for unsettled in versions { unknown[unsettled.key] = unsettled.version }
+        for index in bundle.pages.indices where !unknown.isEmpty {
+            for record in try bundle.page(at: index).records {
+                guard let version = unknown[record.key] else { continue }
+                guard record.version.relation(to: version) != .concurrent,
+                    !isDisputed(version.dot), !isDisputed(record.version.dot)
+                else { throw .lateForBundle }
+                unknown[record.key] = nil
+            }
+        }
+        guard !unknown.isEmpty else { return }
+        let theirs = bundle.summary.knowledge
+        let isUnseen = unknown.values.allSatisfy { version in
+            !trusted(theirs.vector).contains(version.dot) && !isDisputed(version.dot)
+        }
+        guard bundle.summary.isWholeDataset, theirs.saysWhatWasSeen, isUnseen
+        else { throw .lateForBundle }
+        try settle(versions.filter { unknown[$0.key] != nil }, theirs)
+    }
+
+    /// What is held here because of its date, was seen by the maker of a bundle and is not in it
+    /// may be deleted there.
+    private func settleHeldWrites(with bundle: BundleFile) throws(SyncError) {
+        let theirs = bundle.summary.knowledge
+        let held = try engine(dataset.name) { () throws(StoreError) in
+            try QuarantineBook(dataset).dots()
+        }
+        var unknown = Set(
+            held.filter { dot in
+                !theirs.saysWhatWasSeen || theirs.hasSeen(dot, trusted(theirs.vector))
+            })
+        for index in bundle.pages.indices where !unknown.isEmpty {
+            for record in try bundle.page(at: index).records {
+                unknown.remove(record.version.dot)
+            }
+        }
+        guard unknown.isEmpty else { throw .lateForBundle }
+    }
+}
+
+extension PeerKnowledge {
+    /// Whether the vector tells of a write that it was not seen: that of a bundle may be empty.
+    fileprivate var saysWhatWasSeen: Bool { vector.covers(forgotten.vector) }
+}
+
+extension SyncError {
+    fileprivate static let lateForBundle = SyncError(
+        .wrongBundle,
+        "the bundle's maker has forgotten deletions of which this store has not heard, so "
+            + "that records here may be dead; exchange with it over a network once, and "
+            + "then import bundles again")
 }

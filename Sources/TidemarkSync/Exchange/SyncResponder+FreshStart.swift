@@ -39,7 +39,7 @@ extension SyncResponder {
                 var batch = ReplicationBatch()
                 let book = try QuarantineBook(dataset)
                 for record in dead {
-                    try batch.bury(record, in: dataset)
+                    try batch.bury(record.key, record.version, in: dataset)
                     guard let held = try book.record(of: record.version.dot) else { continue }
                     batch.notes.append(try book.note(dropping: held))
                     // By its date, which is not believed, nothing else must be dated.
@@ -89,7 +89,8 @@ extension Dataset {
             // What is held was seen, too.
             return try QuarantineBook(self).record(of: arrived.version.dot) == nil ? [] : nil
         }
-        return ours.outliver(arrived, beside: local).map { [$0] }
+        return ours.outliver(arrived, beside: local, latestBelieved: store.latestBelieved)
+            .map { [$0] }
     }
 }
 
@@ -102,7 +103,9 @@ extension DatasetKnowledge {
 
     /// A record that has not seen what was forgotten here, of whose key there is nothing: written
     /// anew, later than that. nil if it has seen it.
-    func outliver(_ record: Record, beside local: Record?) -> ReplicatedWrite? {
+    func outliver(
+        _ record: Record, beside local: Record?, latestBelieved: HybridTime
+    ) -> ReplicatedWrite? {
         guard !forgotten.isEmpty, !record.version.vector.covers(forgotten.vector) else {
             return nil
         }
@@ -110,7 +113,7 @@ extension DatasetKnowledge {
             key: record.key,
             content: Outlivers.content(
                 value: record.value, of: record.version, seen: record.version.vector,
-                expiresAt: record.expiresAt, after: forgotten),
+                expiresAt: record.expiresAt, after: forgotten, latestBelieved: latestBelieved),
             expected: local?.version)
     }
 }
@@ -118,17 +121,19 @@ extension DatasetKnowledge {
 extension ReplicationBatch {
     /// Buries a record under its own version, which counts as forgotten from then on: so nobody is
     /// told of a deletion who had not been told already. Does nothing if another version is there.
-    mutating func bury(_ record: Record, in dataset: Dataset) throws(StoreError) {
-        guard let present = try dataset.storedRecord(for: record.key),
-            present.version == record.version
+    /// No value is read for it.
+    mutating func bury(
+        _ key: [UInt8], _ version: Version, in dataset: Dataset
+    ) throws(StoreError) {
+        guard let present = try dataset.storedVersion(of: key), present.version == version
         else { return }
-        var buried = forgotten ?? ForgottenDeletions()
-        buried.insert(present.version)
-        forgotten = buried
+        // By a date that is not believed nothing else must be dated.
+        let time = dataset.store.isAhead(version) ? .zero : version.time
+        let buried = ForgottenDeletions(vector: version.vector, time: time)
+        forgotten = forgotten?.union(buried) ?? buried
         guard !present.isDeleted else { return }
         writes.append(
             ReplicatedWrite(
-                key: record.key, content: .adopt(value: nil, version: present.version),
-                expected: present.version))
+                key: key, content: .adopt(value: nil, version: version), expected: version))
     }
 }

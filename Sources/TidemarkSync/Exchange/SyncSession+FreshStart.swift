@@ -39,11 +39,7 @@ extension SyncSession {
                 try !dataset.vector.union(settled.forgotten.vector).covers(missed.vector)
             }
             guard isLate else { return }
-            let number = freshStart ?? store.randomNumber()
-            try engine(dataset.name) { () throws(StoreError) in
-                try dataset.startAfresh(missed, with: peer, number: number)
-            }
-            freshStart = number
+            try beginFreshStart(missed)
             settled.through = .zero
             var news = try await settle(with: missed, isOwn: false)
             if news == nil { news = try await settleHeldWrites(with: missed) }
@@ -57,9 +53,19 @@ extension SyncSession {
             .contended, "the peer forgot deletions faster than it could be asked; repeat")
     }
 
-    /// Asks about what was written here since the peer was asked about the rest.
+    /// Lets nothing be taken from others who lack any of that, until the end.
+    func beginFreshStart(_ missed: ForgottenDeletions) throws(SyncError) {
+        let number = freshStart ?? store.randomNumber()
+        try engine(dataset.name) { () throws(StoreError) in
+            try dataset.startAfresh(missed, with: peer, number: number)
+        }
+        freshStart = number
+    }
+
+    /// Asks about what was written here since the peer was asked about the rest. A file answers no
+    /// questions, and cannot have seen it: it outlives, with what is written later.
     func settleWrittenMeanwhile() async throws(SyncError) {
-        guard freshStart != nil else { return }
+        guard freshStart != nil, !isFile else { return }
         // If the peer has forgotten more by now, the page that comes next is refused.
         _ = try await settle(with: settled.forgotten, isOwn: true)
     }
@@ -158,59 +164,62 @@ extension SyncSession {
     }
 
     /// Buries or writes anew what the peer holds nothing of.
-    private func settle(
+    func settle(
         _ versions: [UnsettledVersion], _ theirs: PeerKnowledge
     ) throws(SyncError) {
-        var rest = versions
+        var rest = versions[...]
         while !rest.isEmpty {
-            var buried: [[UInt8]] = []
-            let moved = try engine(dataset.name) { () throws(StoreError) in
-                var batch = ReplicationBatch()
-                buried = try add(rest, theirs, to: &batch)
-                return try dataset.replicate(batch)
+            let (round, moved) = try engine(dataset.name) {
+                () throws(StoreError) -> (SettlementRound, [[UInt8]]) in
+                let round = try settlementRound(of: rest, theirs)
+                return (round, try dataset.replicate(round.batch))
             }
-            guard !moved.isEmpty else {
-                result.pulled += buried.count
-                if !buried.isEmpty {
-                    options.observer?(.localChanged(dataset: dataset.name, keys: buried))
-                }
-                return
+            guard moved.isEmpty else {
+                // What was written meanwhile comes later in the order of change.
+                let gone = Set(moved)
+                rest.removeAll { gone.contains($0.key) }
+                continue
             }
-            // What was written meanwhile comes later in the order of change.
-            let gone = Set(moved)
-            rest.removeAll { gone.contains($0.key) }
+            result.pulled += round.buried.count
+            if !round.buried.isEmpty {
+                options.observer?(.localChanged(dataset: dataset.name, keys: round.buried))
+            }
+            rest = rest.dropFirst(round.count)
         }
     }
 
-    /// - Returns: the keys of the records that are deleted.
-    private func add(
-        _ versions: [UnsettledVersion], _ theirs: PeerKnowledge,
-        to batch: inout ReplicationBatch
-    ) throws(StoreError) -> [[UInt8]] {
-        var buried: [[UInt8]] = []
+    /// What becomes of the first of some versions of which the peer holds nothing: of as many as a
+    /// page may have, by the bytes of what is stored. At least one. The value of what is buried is
+    /// not read.
+    func settlementRound(
+        of versions: ArraySlice<UnsettledVersion>, _ theirs: PeerKnowledge
+    ) throws(StoreError) -> SettlementRound {
+        var round = SettlementRound()
+        var bytes = 0
         for unsettled in versions {
-            guard let record = try dataset.storedRecord(for: unsettled.key),
-                record.version == unsettled.version
-            else { continue }
-            let version = record.version
+            guard bytes < options.pageBytesMax else { break }
+            round.count += 1
+            let (key, version) = (unsettled.key, unsettled.version)
             // Under a doubted id the peer may have seen another write.
             let isDoubted = doubted.contains(version.dot.replica)
             let isShared = !isDoubted || known.toPeer.contains(version.dot)
-            let isDead =
-                isShared
-                && theirs.hasSeen(version.dot, trusted(theirs.vector))
-            if isDead, !record.isDeleted { buried.append(record.key) }
+            let isDead = isShared && theirs.hasSeen(version.dot, trusted(theirs.vector))
+            bytes += key.count
             if isDead, !isDoubted {
-                try batch.bury(record, in: dataset)
-            } else {
-                batch.writes.append(
-                    ReplicatedWrite(
-                        key: record.key,
-                        content: anew(record, isDead: isDead, after: theirs.forgotten),
-                        expected: version))
+                let before = round.batch.writes.count
+                try round.batch.bury(key, version, in: dataset)
+                if round.batch.writes.count > before { round.buried.append(key) }
+                continue
             }
+            guard let record = try dataset.storedRecord(for: key), record.version == version
+            else { continue }
+            if isDead, !record.isDeleted { round.buried.append(key) }
+            let content = anew(record, isDead: isDead, after: theirs.forgotten)
+            round.batch.writes.append(
+                ReplicatedWrite(key: key, content: content, expected: version))
+            bytes += isDead ? 0 : record.value?.count ?? 0
         }
-        return buried
+        return round
     }
 
     /// A record that outlives what was forgotten, or the end of one whose dot is doubted.
@@ -220,7 +229,16 @@ extension SyncSession {
         Outlivers.content(
             value: isDead ? nil : record.value, of: record.version, seen: stripped(record),
             expiresAt: isDead ? nil : record.expiresAt, after: forgotten,
-            isDoubted: isDisputed(record.version.dot))
+            latestBelieved: store.latestBelieved, isDoubted: isDisputed(record.version.dot))
+    }
+
+    /// What is stored at once of what the peer holds nothing of.
+    struct SettlementRound {
+        var batch = ReplicationBatch()
+        /// Of how many of the versions this is the outcome.
+        var count = 0
+        /// The keys of the records that are deleted.
+        var buried: [[UInt8]] = []
     }
 
     // MARK: - The peer is late

@@ -258,7 +258,7 @@ extension SyncSession {
             guard isNews(changes, claim, pulled) else {
                 try letGo(through: changes.through)
                 try rememberWhatThePeerTold()
-                try endPart()
+                guard try endPart() else { return false }
                 result.isComplete = true
                 return true
             }
@@ -293,7 +293,7 @@ extension SyncSession {
                 pushPosition = page.through
                 conflictRounds = 0
                 guard page.isLast else { continue }
-                try endPart()
+                guard try endPart() else { return false }
                 result.isComplete = true
                 return true
             case .conflicts(let keys, let changed):
@@ -408,11 +408,19 @@ extension SyncSession {
 
     /// Everything is exchanged. If the dataset is to be whole again, it is now, and claims all that
     /// the peer has; unless that lacks something that went from here.
-    private func endPart() throws(SyncError) {
+    ///
+    /// - Returns: false if the peer has anything new, which is to be pulled before. What it was
+    ///   given it may have written anew, as what outlives what it has forgotten: who claims to have
+    ///   seen that must have it so.
+    private func endPart() throws(SyncError) -> Bool {
         try storeProgress()
         try endHandingOver()
         guard let part, part.record.isEnding, let whole = part.whole, peerDisputed.isEmpty else {
-            return
+            return true
+        }
+        if let remote, try remote.syncCount > pulledThrough() {
+            // Where it cannot end anyway, or others write all the time, another exchange ends it.
+            return try holdsBackVectors() || result.attempts >= options.attemptsMax
         }
         try engine(dataset.name) { () throws(StoreError) in
             let ours = try dataset.vector.union(whole.vector)
@@ -442,6 +450,7 @@ extension SyncSession {
             _ = try dataset.replicate(batch)
             _ = try book.end()
         }
+        return true
     }
 }
 

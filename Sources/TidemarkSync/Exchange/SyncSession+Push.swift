@@ -139,6 +139,7 @@ extension SyncSession {
         case .gap(let syncCount):
             return .gap(syncCount)
         case .late:
+            metLateness = true
             return .late
         }
     }

@@ -100,6 +100,8 @@ final class SyncSession {
     var seenByPeer = VersionVector()
     /// Whether the peer is a file, which can be told nothing.
     var isFile = false
+    /// Whether this attempt met a side that lacks deletions which the other has forgotten.
+    var metLateness = false
     /// The same once all that the peer had up to a count was looked at; empty if it lacks nothing.
     var judged = (forgotten: VersionVector(), through: SyncCount.zero)
     private var recordsReceived = 0
@@ -125,6 +127,7 @@ final class SyncSession {
         defer { endFreshStart() }
         while result.attempts < options.attemptsMax {
             result.attempts += 1
+            metLateness = false
             do throws(SyncError) {
                 if try await attempt(greeting) {
                     // Everything else was exchanged.
@@ -137,6 +140,7 @@ final class SyncSession {
                     throw error.located(peer: peer.description, dataset: dataset.name)
                 }
                 // Who was late starts afresh.
+                metLateness = error.isOfLateness
                 lastError = error.isOfLateness ? nil : error
                 // What was found may have been found in another state of the peer.
                 differences = nil
@@ -145,10 +149,16 @@ final class SyncSession {
         }
         throw lastError?.located(peer: peer.description, dataset: dataset.name)
             ?? SyncError(
-                .contended,
-                "the peer's dataset changed during each of \(result.attempts) attempts; "
-                    + "repeat the exchange or raise attemptsMax", peer: peer.description,
-                dataset: dataset.name)
+                .contended, wordsForContention, peer: peer.description, dataset: dataset.name)
+    }
+
+    private var wordsForContention: String {
+        guard metLateness else {
+            return "the peer's dataset changed during each of \(result.attempts) attempts; "
+                + "repeat the exchange or raise attemptsMax"
+        }
+        return "one side starts afresh with another replica at this time, or forgot deletions "
+            + "during each of \(result.attempts) attempts; repeat the exchange later"
     }
 
     /// - Returns: false if the peer wrote meanwhile what we must pull first, and the exchange is to

@@ -33,6 +33,10 @@ extension Dataset {
     /// Lets those held writes meet the record of their key whose date is believed by now, and
     /// forgets those that were overwritten by something that had seen them. O(held).
     ///
+    /// Not during a fresh start, whose peer was asked about what is held: until its end it is not
+    /// known here what its peer holds of a key, and not all is forgotten that a held write has to
+    /// outlive where there is nothing.
+    ///
     /// - Returns: the keys of records that were stored.
     @discardableResult
     func admitDue() throws(StoreError) -> [[UInt8]] {
@@ -41,7 +45,7 @@ extension Dataset {
         var stored: [[UInt8]] = []
         for dot in try book.dots() {
             for _ in 0..<SyncLimits.comparisonRoundsMax {
-                guard let held = try book.record(of: dot) else { break }
+                guard try !isStartingAfresh(), let held = try book.record(of: dot) else { break }
                 let local = try storedRecord(for: held.key)
                 let knowledge = try knowledge()
                 guard let writes = admission(of: held, beside: local, knowledge) else { break }
@@ -64,7 +68,7 @@ extension Dataset {
         _ held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
     ) -> ReplicatedWrite? {
         guard knowledge.isNothing(local) else { return nil }
-        return knowledge.outliver(held, beside: local)
+        return knowledge.outliver(held, beside: local, latestBelieved: store.latestBelieved)
     }
 
     /// What a held write comes to; nil if it stays held.

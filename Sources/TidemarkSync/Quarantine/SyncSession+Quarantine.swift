@@ -28,6 +28,8 @@ extension SyncSession {
             }
             return
         }
+        // In another attempt: see `Dataset.admitDue()`.
+        guard freshStart == nil else { return }
         firstHeldPending = nil
         let (book, dots) = try engine(dataset.name) {
             () throws(StoreError) -> (QuarantineBook, [Dot]) in
