@@ -10,7 +10,7 @@ import Tidemark
 ///     stored      page, mark 20        page, mark 40                page, mark 40     all claimed
 @Suite(.serialized)
 struct SweepTests {
-    private static let keyCount = 200
+    static let keyCount = 200
 
     private let directory = TemporaryDirectory()
     private let a: TestReplica
@@ -21,18 +21,18 @@ struct SweepTests {
         b = try TestReplica("b", in: directory)
     }
 
-    private static func options(pageRecordsMax: Int = 20) -> SyncOptions {
+    static func options(pageRecordsMax: Int = 20) -> SyncOptions {
         var options = SyncOptions(pageRecordsMax: pageRecordsMax, adoptsSegments: false)
         options.sweepsFrom = 0
         return options
     }
 
-    private static func key(_ number: Int) -> [UInt8] {
+    static func key(_ number: Int) -> [UInt8] {
         Array("key ".utf8) + [UInt8(number >> 8), UInt8(number & 255)]
     }
 
     /// Not in the order of keys.
-    private static func write(
+    static func write(
         _ numbers: Range<Int>, _ value: UInt8, to replica: TestReplica
     ) throws {
         let dataset = try replica.dataset()
@@ -43,7 +43,7 @@ struct SweepTests {
     }
 
     /// Lets messages through and remembers the first keys of sweeps.
-    private final class Watching: SyncTransport {
+    final class Watching: SyncTransport {
         private let responder: SyncResponder
         private let messagesMax: Int
         private let state = Mutex((count: 0, starts: [[UInt8]](), kinds: [String]()))
@@ -256,7 +256,8 @@ struct SweepTests {
         let key = try #require(try book.keys().next())
         let good = try #require(try book.get(key))
         let cutShort = Array(good.dropLast())
-        for bad in [[], [2], cutShort, good + [0], [UInt8](repeating: 255, count: 40)] {
+        let earlier = [UInt8(1)] + Array(good.dropFirst())
+        for bad in [[], [2], earlier, cutShort, good + [0], [UInt8](repeating: 255, count: 40)] {
             try book.put(bad, for: key)
             #expect(try SweepBook(a.dataset(), b.store.replicaID).mark() == nil)
         }

@@ -220,6 +220,8 @@ extension SyncSession {
             let holdsBack = try dataset.holdsBackVectors()
             if !has(.skipVectorJoin), !holdsBack { batch.seen = found.agreed.vector }
             batch.notes = try BatonBook(dataset).notes(taking: found.agreed.batons, settling: [])
+            // No sweep goes on from a position that is no longer there.
+            batch.notes += try SweepBook(dataset, peer).end()
             _ = try replicate(batch)
             return true
         }

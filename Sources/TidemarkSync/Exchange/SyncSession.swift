@@ -73,7 +73,7 @@ final class SyncSession {
     /// Everything here up to this count came from the peer as it lies there, or is known to be
     /// there.
     var adoptedThrough = SyncCount.zero
-    /// To be stored with the page that is applied: how far a sweep has come then.
+    /// To be stored with the page that is applied: how far a sweep has come then, or that it ends.
     var sweepNotes: [SystemNote] = []
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
