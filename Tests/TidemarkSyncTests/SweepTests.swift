@@ -283,6 +283,35 @@ struct SweepTests {
         #expect(try a.dataset().vector == b.dataset().vector)
     }
 
+    /// A list of what waits that is full ends the sweep, and not what comes behind it.
+    @Test func aFullListKeepsNothingElseBack() async throws {
+        let conflictCount = SyncLimits.pendingMax + 1
+        let count = conflictCount + 2_100
+        for (replica, writeCount) in [(a, conflictCount), (b, count)] {
+            var batch = WriteBatch()
+            let dataset = try replica.dataset()
+            for number in 0..<writeCount {
+                batch.put(replica.name, for: "key \(10_000 + number)", in: dataset)
+            }
+            try replica.store.write(batch)
+        }
+        var options = Self.options(pageRecordsMax: 2_000)
+        options.policy = .leavePending
+        for _ in 0..<2 {
+            let watching = Watching(b.responder)
+            let error = await #expect(throws: SyncError.self) {
+                try await a.dataset().synchronize(with: watching, options: options)
+            }
+            #expect(error?.code == .conflictPending)
+            #expect(watching.kinds.contains("pull"))
+            #expect(try a.dataset().count() == count)
+            #expect(try !a.dataset().vector.covers(b.dataset().vector))
+        }
+        try await a.dataset().synchronize(
+            with: b.transport, options: Self.options(pageRecordsMax: 2_000))
+        try expectEqual([a, b])
+    }
+
     // MARK: - Held writes
 
     /// A write of the peer's that is dated too far ahead is held as in a pull.

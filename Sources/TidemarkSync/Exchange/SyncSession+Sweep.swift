@@ -49,9 +49,11 @@ extension SyncSession {
             guard !isFrozen else { break }
             swept = try arrived.answer.get()
         }
+        // What could not even wait here is yet to be pulled, and so is what lies behind it: in the
+        // order of change it comes as far as it can before the exchange ends because of that.
+        guard !isFrozen else { return }
         try await checkPending()
-        // What could not even wait here is yet to be pulled.
-        guard !isFrozen, let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
+        guard let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
         pullPosition = agreed.syncCount
         self.remote = agreed
     }
