@@ -36,7 +36,7 @@ struct SweepMarkTests {
     @Test func aRepairedStoreBeginsAfresh() async throws {
         try SweepTests.write(0..<SweepTests.keyCount, 1, to: b)
         try await cutOff(a)
-        let stored = try #require(try mark(of: a))
+        var stored = try #require(try mark(of: a))
         #expect(stored.replica == a.store.replicaID)
         let repaired = try TestReplica("repaired", in: directory)
         let dataset = try repaired.dataset()
@@ -47,9 +47,14 @@ struct SweepMarkTests {
                     key: record.key,
                     content: .adopt(value: record.value, version: record.version), expected: nil))
         }
-        batch.notes = [try SweepBook(dataset, b.store.replicaID).note(stored)]
         #expect(try dataset.replicate(batch).isEmpty)
         #expect(try dataset.count() == 50)
+        // Of one that was made apart the lifecycle would be another.
+        try dataset.join(PeerLifecycle(b.dataset().knowledge().lifecycle))
+        stored.lifecycle = try PeerLifecycle(dataset.knowledge().lifecycle)
+        batch = ReplicationBatch()
+        batch.notes = [try SweepBook(dataset, b.store.replicaID).note(stored)]
+        _ = try dataset.replicate(batch)
         let watching = SweepTests.Watching(b.responder)
         try await dataset.synchronize(with: watching, options: SweepTests.options())
         #expect(watching.starts.first == [])
