@@ -19,6 +19,17 @@
 // after that where it was made. Of the peer that is known with the pages of a sweep alone, and of
 // what lies here it is asked before the page is compared.
 //
+// Nor does it hold where the dataset was deleted once: what was wiped is in its vector, and lives on
+// elsewhere where it had won over something that the deletion had not seen. A version that claimed
+// to have seen such a write would keep it out. So nothing is shared there.
+//
+// What it costs: a deletion of the dataset wipes the versions whose whole vectors it covers. Whoever
+// deletes it, and had seen some of the versions that a page merges elsewhere and not all, takes none
+// of these with it: what was merged together survives together. No vector that several share could
+// tell a deletion that had seen all that one of them replaced from one that had not. They survive
+// on every replica, also where they were merged by themselves and went: a version whose dot was
+// wiped and whose vector was not is taken up again.
+//
 // A page with few conflicts is not worth it: its merges have just what both versions had. So are
 // versions merged that either vector does not cover, because an exchange broke off, and such whose
 // own entry says more than their dot.
