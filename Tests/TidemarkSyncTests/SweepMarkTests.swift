@@ -116,6 +116,19 @@ struct SweepMarkTests {
         try expectEqual([a, b])
     }
 
+    /// What a sweep has still to bring is not searched for first.
+    @Test func aSweepGoesOnWithoutASearch() async throws {
+        try SweepTests.write(0..<SweepTests.keyCount, 1, to: b)
+        try await cutOff(a)
+        var options = SweepTests.options()
+        options.comparesFrom = 0
+        let watching = SweepTests.Watching(b.responder)
+        try await a.dataset().synchronize(with: watching, options: options)
+        #expect(watching.starts.first == SweepTests.key(60))
+        #expect(!watching.kinds.contains("reconcile"))
+        try expectEqual([a, b])
+    }
+
     /// Who goes through everything again does not go on in the middle.
     @Test func aFullExchangeBeginsAfresh() async throws {
         try SweepTests.write(0..<SweepTests.keyCount, 1, to: b)

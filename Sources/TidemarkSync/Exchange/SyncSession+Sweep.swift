@@ -91,6 +91,13 @@ extension SyncSession {
             && changed >= remote.syncCount.rawValue / SyncLimits.sweptShare
     }
 
+    /// Whether a sweep that was cut off is to go on. Then nothing need be searched for before: what
+    /// it had brought is known, and all that it has still to bring would be found to differ.
+    func isSweepWaiting(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
+        guard isWorthSweeping(remote) else { return false }
+        return try resumable(remote, SweepBook(dataset, peer)) != nil
+    }
+
     /// Where one that was cut off goes on, or the beginning.
     private func begin(
         _ remote: PeerKnowledge, _ book: SweepBook

@@ -178,7 +178,7 @@ final class SyncSession {
                 try await startAfresh(remote.forgotten)
                 // What was buried here may be more than the peer has seen.
                 try judge(remote)
-                try await reconcile(remote)
+                if try !isSweepWaiting(remote) { try await reconcile(remote) }
                 try await sweep(remote)
                 guard try await pull() else {
                     try await acknowledge()
