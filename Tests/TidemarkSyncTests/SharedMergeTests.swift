@@ -83,6 +83,37 @@ struct SharedMergeTests {
         try expectEqual([a, b])
     }
 
+    /// Each conflict of the page is won by another replica: as many vectors would be shared as there
+    /// are conflicts, each with an entry for all of them.
+    @Test func whatManyHaveWonHasVectorsOfItsOwn() async throws {
+        let directory = TemporaryDirectory()
+        let a = try TestReplica("a", in: directory)
+        let b = try TestReplica("b", in: directory)
+        let count = 80
+        try Self.write(0..<count, "a", to: a)
+        let time = a.store.nextTime()
+        var batch = ReplicationBatch()
+        for number in 0..<count {
+            let dot = Dot(replica: ReplicaID(high: 7, low: UInt64(number)), counter: 1)
+            let version = Version(
+                dot: dot, vector: VersionVector([dot]), time: time, author: "many")
+            batch.writes.append(
+                ReplicatedWrite(
+                    key: Self.key(number), content: .adopt(value: [9], version: version),
+                    expected: nil))
+            batch.seen = (batch.seen ?? VersionVector()).union(version.vector)
+        }
+        #expect(try b.dataset().replicate(batch).isEmpty)
+        let result = try await a.dataset().synchronize(with: b.transport, options: Self.sweeping)
+        #expect(result.conflicts == count)
+        let records = try a.dataset().records().collect()
+        #expect(records.count == count)
+        for record in records {
+            #expect(record.value == [9] && record.version.vector.count == 2)
+        }
+        try expectEqual([a, b])
+    }
+
     /// What the shared vector claims must hold also where one side has had other versions: two
     /// replicas that merge the same conflicts apart from each other come together.
     @Test func twoWhoMergeTheSameMeet() async throws {

@@ -30,7 +30,8 @@
 // on every replica, also where they were merged by themselves and went: a version whose dot was
 // wiped and whose vector was not is taken up again.
 //
-// A page with few conflicts is not worth it: its merges have just what both versions had. So are
+// A page with few conflicts is not worth it, nor is one whose winners are of so many replicas and
+// authors that there would be almost as many vectors as merges, each of them longer: their merges have just what both versions had. So are
 // versions merged that either vector does not cover, because an exchange broke off, and such whose
 // own entry says more than their dot.
 
@@ -38,6 +39,9 @@
 struct SharedMerges {
     /// Fewer conflicts in a page are merged with vectors of their own.
     static let countMin = 64
+    /// So are those that would not share a vector with so many on average: each group has a vector
+    /// of its own, which has an entry for everybody whose writes the page merges.
+    static let sharedByMin = 4
 
     /// One that may share its vector. Numbers are those of the comparison.
     struct Member {
@@ -63,7 +67,9 @@ struct SharedMerges {
     private var incomingGroups: [Int] = []
     private var localGroups: [Int] = []
 
-    var isWorthIt: Bool { members.count >= Self.countMin }
+    var isWorthIt: Bool {
+        members.count >= Self.countMin && groups.count * Self.sharedByMin <= members.count
+    }
 
     /// - Parameter highest: the incoming version's own entry in its vector.
     mutating func add(_ member: Member, origin: Int, highest: UInt64) {
