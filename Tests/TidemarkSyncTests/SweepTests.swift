@@ -283,6 +283,39 @@ struct SweepTests {
         #expect(try a.dataset().vector == b.dataset().vector)
     }
 
+    /// Most of the changes are of a few keys: to look through all records for them would cost more
+    /// than to pull them.
+    @Test func aSweepThatBringsLittleIsGivenUp() async throws {
+        try Self.write(0..<Self.keyCount, 1, to: b)
+        try await a.dataset().synchronize(with: b.transport)
+        for value in UInt8(2)..<100 {
+            for number in [5, 150] { try b.dataset().put([value], for: Self.key(number)) }
+        }
+        var limits = SyncResponder.Limits()
+        limits.sweptRecordsMax = 20
+        let watching = Watching(SyncResponder(store: b.store, limits: limits))
+        try await a.dataset().synchronize(
+            with: watching, options: Self.options(pageRecordsMax: 1_000))
+        #expect(watching.starts == [[]])
+        #expect(watching.kinds.contains("pull"))
+        #expect(try SweepBook(a.dataset(), b.store.replicaID).mark() == nil)
+        #expect(try a.dataset().get(Self.key(150)) == [99])
+        try expectEqual([a, b])
+        #expect(try a.dataset().vector == b.dataset().vector)
+    }
+
+    /// A record here has seven bytes: twenty of them are more than an answer may look at.
+    @Test func anAnswerLooksAtSoManyBytes() async throws {
+        try Self.write(0..<Self.keyCount, 1, to: b)
+        var limits = SyncResponder.Limits()
+        limits.sweptBytesMax = 100
+        let watching = Watching(SyncResponder(store: b.store, limits: limits))
+        try await a.dataset().synchronize(with: watching, options: Self.options())
+        #expect((12...16).contains(watching.starts.count))
+        try expectEqual([a, b])
+        #expect(try a.dataset().vector == b.dataset().vector)
+    }
+
     /// A list of what waits that is full ends the sweep, and not what comes behind it.
     @Test func aFullListKeepsNothingElseBack() async throws {
         let conflictCount = SyncLimits.pendingMax + 1

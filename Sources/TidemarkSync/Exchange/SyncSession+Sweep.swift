@@ -37,7 +37,8 @@ extension SyncSession {
         forgetPending()
         while true {
             try agree(on: swept.page.knowledge, remote, &mark)
-            let request = try swept.next.map { key throws(SyncError) in
+            let goesOn = !isSparse(swept, remote)
+            let request = try (goesOn ? swept.next : nil).map { key throws(SyncError) in
                 try sweepRequest(from: key)
             }
             let connection = connection
@@ -50,8 +51,9 @@ extension SyncSession {
             swept = try arrived.answer.get()
         }
         // What could not even wait here is yet to be pulled, and so is what lies behind it: in the
-        // order of change it comes as far as it can before the exchange ends because of that.
-        guard !isFrozen else { return }
+        // order of change it comes as far as it can before the exchange ends because of that. So is
+        // what is left of a sweep that was given up.
+        guard !isFrozen, swept.next == nil else { return }
         try await checkPending()
         guard let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
         pullPosition = agreed.syncCount
@@ -76,6 +78,22 @@ extension SyncSession {
         }
         agreed.forgotten.formUnion(now.forgotten)
         mark.agreed = agreed
+    }
+
+    /// Whether a page before the last has brought far fewer records than it might have: then there
+    /// were many changes, and few keys that changed, and what is left is cheaper to be had in the
+    /// order of change.
+    private func isSparse(_ swept: SweepAnswer, _ remote: PeerKnowledge) -> Bool {
+        guard swept.next != nil else { return false }
+        // As many as both sides have in a page, for its vectors.
+        let recordsMax = min(
+            options.pageRecordsMax,
+            SyncLimits.pageVectorEntriesMax / (remote.vector.count + 16))
+        guard swept.page.recordCount < recordsMax / SyncLimits.sparsePageShare else {
+            return false
+        }
+        let bytes = swept.page.records.reduce(0) { $0 + $1.key.count + ($1.value?.count ?? 0) }
+        return bytes < options.pageBytesMax / SyncLimits.sparsePageShare
     }
 
     private func isWorthSweeping(_ remote: PeerKnowledge) -> Bool {
