@@ -316,7 +316,8 @@ struct SweepTests {
         #expect(try a.dataset().vector == b.dataset().vector)
     }
 
-    /// A list of what waits that is full ends the sweep, and not what comes behind it.
+    /// A list of what waits that is full ends the sweep, and the search before the second one, and
+    /// not what comes behind them.
     @Test func aFullListKeepsNothingElseBack() async throws {
         let conflictCount = SyncLimits.pendingMax + 1
         let count = conflictCount + 2_100

@@ -24,9 +24,11 @@ extension SyncSession {
         isFrozen = false
         forgetPending()
         try await pull(found.theirs, since: found.agreed)
+        // What could not even wait here is yet to be pulled, and so is what has changed since: the
+        // exchange ends because of that, but not before.
+        guard !isFrozen else { return }
         try await checkPending()
-        // What could not even wait here is yet to be pulled.
-        guard !isFrozen, try agree(on: found) else { return }
+        guard try agree(on: found) else { return }
         pullPosition = found.agreed.syncCount
         self.remote = found.agreed
         differences = found.ours
