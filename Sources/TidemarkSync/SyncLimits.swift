@@ -136,6 +136,13 @@ public enum SyncLimits {
     static let sweptShare: UInt64 = 4
     /// Records that one answer to a sweep looks at, told or not: some tens of milliseconds.
     static let sweptRecordsMax = 262_144
+    /// Bytes of keys and values of these, without those that lie apart: as much time with larger
+    /// records, and several times what a page tells.
+    static let sweptBytesMax = 64 << 20
+    /// A sweep is given up if a page before the last has not one in so many of the records and the
+    /// bytes that were asked for: then many of the changes are of few keys, and the peer reads
+    /// hundreds of records for each that it tells.
+    static let sparsePageShare = 16
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

@@ -83,6 +83,37 @@ struct SharedMergeTests {
         try expectEqual([a, b])
     }
 
+    /// Each conflict of the page is won by another replica: there would be as many shared vectors as
+    /// conflicts, each with an entry for all of them.
+    @Test func whatManyHaveWonHasVectorsOfItsOwn() async throws {
+        let directory = TemporaryDirectory()
+        let a = try TestReplica("a", in: directory)
+        let b = try TestReplica("b", in: directory)
+        let count = 80
+        try Self.write(0..<count, "a", to: a)
+        let time = a.store.nextTime()
+        var batch = ReplicationBatch()
+        for number in 0..<count {
+            let dot = Dot(replica: ReplicaID(high: 7, low: UInt64(number)), counter: 1)
+            let version = Version(
+                dot: dot, vector: VersionVector([dot]), time: time, author: "many")
+            batch.writes.append(
+                ReplicatedWrite(
+                    key: Self.key(number), content: .adopt(value: [9], version: version),
+                    expected: nil))
+            batch.seen = (batch.seen ?? VersionVector()).union(version.vector)
+        }
+        #expect(try b.dataset().replicate(batch).isEmpty)
+        let result = try await a.dataset().synchronize(with: b.transport, options: Self.sweeping)
+        #expect(result.conflicts == count)
+        let records = try a.dataset().records().collect()
+        #expect(records.count == count)
+        for record in records {
+            #expect(record.value == [9] && record.version.vector.count == 2)
+        }
+        try expectEqual([a, b])
+    }
+
     /// What the shared vector claims must hold also where one side has had other versions: two
     /// replicas that merge the same conflicts apart from each other come together.
     @Test func twoWhoMergeTheSameMeet() async throws {
@@ -112,6 +143,63 @@ struct SharedMergeTests {
             let result = try await replica.dataset().synchronize(with: b.transport)
             #expect(result.pulled == 0 && result.pushed == 0)
         }
+    }
+
+    // MARK: - Deleted datasets
+
+    /// c has seen some of what a merges with b, and not all, and deletes the dataset; d has merged
+    /// what c has seen by itself. What was merged together survives together, on all of them.
+    @Test func whatWasMergedTogetherSurvivesTogether() async throws {
+        let directory = TemporaryDirectory()
+        let replicas = try ["a", "b", "c", "d"].map { try TestReplica($0, in: directory) }
+        let (a, b, c, d) = (replicas[0], replicas[1], replicas[2], replicas[3])
+        let seenCount = Self.keyCount / 3
+        try Self.write(0..<seenCount, "a", to: a)
+        try Self.write(0..<seenCount, "b", to: b)
+        for peer in [a, b] {
+            // A hello and a pull. What c would push then is lost.
+            let pulling = FaultyTransport(peer.responder, .losesRequest, after: 2)
+            _ = try? await c.dataset().synchronize(with: pulling)
+            #expect(try c.dataset().vector.covers(peer.dataset().vector))
+        }
+        try await d.dataset().synchronize(with: c.transport)
+        try Self.write(seenCount..<Self.keyCount, "a", to: a)
+        try Self.write(seenCount..<Self.keyCount, "b", to: b)
+        let merged = try await a.dataset().synchronize(with: b.transport, options: Self.sweeping)
+        #expect(merged.conflicts == Self.keyCount)
+        try c.store.deleteDataset("notes")
+        for (asker, other) in [(c, d), (c, a), (a, b), (d, a)] {
+            try await asker.store.synchronize(with: other.transport, options: Self.sweeping)
+        }
+        for _ in 0..<2 {
+            for replica in [a, c, d] { try await replica.store.synchronize(with: b.transport) }
+        }
+        #expect(try a.dataset().count() == Self.keyCount)
+        try expectEqual(replicas)
+        for replica in [a, c, d] {
+            let result = try await replica.dataset().synchronize(with: b.transport)
+            #expect(result.pulled == 0 && result.pushed == 0)
+        }
+    }
+
+    /// What was wiped is in the vector and not in the records.
+    @Test func nothingIsSharedWhereADatasetWasDeleted() async throws {
+        let directory = TemporaryDirectory()
+        let a = try TestReplica("a", in: directory)
+        let b = try TestReplica("b", in: directory)
+        try Self.write(0..<1, "old", to: a)
+        try await a.dataset().synchronize(with: b.transport)
+        try a.store.deleteDataset("notes")
+        _ = try a.dataset()
+        try await a.dataset().synchronize(with: b.transport)
+        #expect(try !a.dataset().knowledge().lifecycle.wiped.isEmpty)
+        try Self.write(0..<Self.keyCount, "b", to: b)
+        try Self.write(0..<Self.keyCount, "a", to: a)
+        let result = try await a.dataset().synchronize(with: b.transport, options: Self.sweeping)
+        #expect(result.conflicts == Self.keyCount)
+        let vectors = try a.dataset().records().collect().map(\.version.vector)
+        #expect(Set(vectors).count == Self.keyCount)
+        try expectEqual([a, b])
     }
 
     // MARK: - The property

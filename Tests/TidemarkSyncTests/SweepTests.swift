@@ -10,7 +10,7 @@ import Tidemark
 ///     stored      page, mark 20        page, mark 40                page, mark 40     all claimed
 @Suite(.serialized)
 struct SweepTests {
-    private static let keyCount = 200
+    static let keyCount = 200
 
     private let directory = TemporaryDirectory()
     private let a: TestReplica
@@ -21,18 +21,18 @@ struct SweepTests {
         b = try TestReplica("b", in: directory)
     }
 
-    private static func options(pageRecordsMax: Int = 20) -> SyncOptions {
+    static func options(pageRecordsMax: Int = 20) -> SyncOptions {
         var options = SyncOptions(pageRecordsMax: pageRecordsMax, adoptsSegments: false)
         options.sweepsFrom = 0
         return options
     }
 
-    private static func key(_ number: Int) -> [UInt8] {
+    static func key(_ number: Int) -> [UInt8] {
         Array("key ".utf8) + [UInt8(number >> 8), UInt8(number & 255)]
     }
 
     /// Not in the order of keys.
-    private static func write(
+    static func write(
         _ numbers: Range<Int>, _ value: UInt8, to replica: TestReplica
     ) throws {
         let dataset = try replica.dataset()
@@ -43,7 +43,7 @@ struct SweepTests {
     }
 
     /// Lets messages through and remembers the first keys of sweeps.
-    private final class Watching: SyncTransport {
+    final class Watching: SyncTransport {
         private let responder: SyncResponder
         private let messagesMax: Int
         private let state = Mutex((count: 0, starts: [[UInt8]](), kinds: [String]()))
@@ -256,7 +256,8 @@ struct SweepTests {
         let key = try #require(try book.keys().next())
         let good = try #require(try book.get(key))
         let cutShort = Array(good.dropLast())
-        for bad in [[], [2], cutShort, good + [0], [UInt8](repeating: 255, count: 40)] {
+        let earlier = [UInt8(1)] + Array(good.dropFirst())
+        for bad in [[], [2], earlier, cutShort, good + [0], [UInt8](repeating: 255, count: 40)] {
             try book.put(bad, for: key)
             #expect(try SweepBook(a.dataset(), b.store.replicaID).mark() == nil)
         }
@@ -280,6 +281,69 @@ struct SweepTests {
         try await a.dataset().synchronize(with: b.transport, options: Self.options())
         try expectEqual([a, b])
         #expect(try a.dataset().vector == b.dataset().vector)
+    }
+
+    /// Most of the changes are of a few keys: to look through all records for them would cost more
+    /// than to pull them.
+    @Test func aSweepThatBringsLittleIsGivenUp() async throws {
+        try Self.write(0..<Self.keyCount, 1, to: b)
+        try await a.dataset().synchronize(with: b.transport)
+        for value in UInt8(2)..<100 {
+            for number in [5, 150] { try b.dataset().put([value], for: Self.key(number)) }
+        }
+        var limits = SyncResponder.Limits()
+        limits.sweptRecordsMax = 20
+        let watching = Watching(SyncResponder(store: b.store, limits: limits))
+        try await a.dataset().synchronize(
+            with: watching, options: Self.options(pageRecordsMax: 1_000))
+        #expect(watching.starts == [[]])
+        #expect(watching.kinds.contains("pull"))
+        #expect(try SweepBook(a.dataset(), b.store.replicaID).mark() == nil)
+        #expect(try a.dataset().get(Self.key(150)) == [99])
+        try expectEqual([a, b])
+        #expect(try a.dataset().vector == b.dataset().vector)
+    }
+
+    /// A record here has seven bytes: twenty of them are more than an answer may look at.
+    @Test func anAnswerLooksAtSoManyBytes() async throws {
+        try Self.write(0..<Self.keyCount, 1, to: b)
+        var limits = SyncResponder.Limits()
+        limits.sweptBytesMax = 100
+        let watching = Watching(SyncResponder(store: b.store, limits: limits))
+        try await a.dataset().synchronize(with: watching, options: Self.options())
+        #expect((12...16).contains(watching.starts.count))
+        try expectEqual([a, b])
+        #expect(try a.dataset().vector == b.dataset().vector)
+    }
+
+    /// A list of what waits that is full ends the sweep, and the search before the second one, and
+    /// not what comes behind them.
+    @Test func aFullListKeepsNothingElseBack() async throws {
+        let conflictCount = SyncLimits.pendingMax + 1
+        let count = conflictCount + 2_100
+        for (replica, writeCount) in [(a, conflictCount), (b, count)] {
+            var batch = WriteBatch()
+            let dataset = try replica.dataset()
+            for number in 0..<writeCount {
+                batch.put(replica.name, for: "key \(10_000 + number)", in: dataset)
+            }
+            try replica.store.write(batch)
+        }
+        var options = Self.options(pageRecordsMax: 2_000)
+        options.policy = .leavePending
+        for _ in 0..<2 {
+            let watching = Watching(b.responder)
+            let error = await #expect(throws: SyncError.self) {
+                try await a.dataset().synchronize(with: watching, options: options)
+            }
+            #expect(error?.code == .conflictPending)
+            #expect(watching.kinds.contains("pull"))
+            #expect(try a.dataset().count() == count)
+            #expect(try !a.dataset().vector.covers(b.dataset().vector))
+        }
+        try await a.dataset().synchronize(
+            with: b.transport, options: Self.options(pageRecordsMax: 2_000))
+        try expectEqual([a, b])
     }
 
     // MARK: - Held writes

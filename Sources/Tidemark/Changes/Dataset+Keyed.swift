@@ -40,12 +40,15 @@ extension Dataset {
     /// - Parameters:
     ///   - start: the first key that is looked at; nil for the first there is.
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
-    ///   - countMax: records that are looked at, handed out or not.
+    ///   - countMax: records that are looked at, handed out or not: at least 1.
+    ///   - scannedBytesMax: bytes of keys and values that are looked at, as they lie beside each
+    ///     other, before the last record: at least 1.
     ///   - body: returns false if it has no room for the record, which ends the run before it.
     /// - Returns: the first key that was not looked at, nil if there is none, and what was known at
     ///   the moment.
     package func withRecords(
         from start: [UInt8]?, since: SyncCount, excluding: VersionVector, countMax: Int,
+        scannedBytesMax: Int,
         _ body: (ChangeView) throws(StoreError) -> Bool
     ) throws(StoreError) -> (next: [UInt8]?, run: ChangeRun) {
         let (moment, id, knowledge) = try engine.monitor.withLock { () throws(StoreError) in
@@ -61,10 +64,13 @@ extension Dataset {
         var steps = try ScanSteps(
             moment, dataset: id, range: KeyRange(from: start), order: .forward,
             includingDeleted: true)
-        var lookedAt = 0
+        var (lookedAt, scannedBytes) = (0, 0)
         while let entry = try steps.nextEntry() {
-            guard lookedAt < countMax else { return (entry.key.array, run) }
+            guard lookedAt < countMax, scannedBytes < scannedBytesMax else {
+                return (entry.key.array, run)
+            }
             lookedAt += 1
+            scannedBytes += entry.key.count + entry.valueField.count
             guard entry.syncCount > since.rawValue else { continue }
             let change = ChangeView(entry, steps.tables)
             let isForgotten =

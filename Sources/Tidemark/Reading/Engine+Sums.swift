@@ -41,10 +41,12 @@ extension Engine {
         _ table: SumTable, by scan: SumScan, tails: [UInt], syncCount: SyncCount,
         segments: [UInt64]
     ) throws(StoreError) -> SumTable? {
-        guard table.syncCount <= syncCount, scan.forgotten.covers(table.forgotten) else {
-            return nil
-        }
+        guard table.syncCount <= syncCount else { return nil }
+        // Tombstones that counted may be forgotten now, and such that were passed over may count:
+        // what is forgotten is told by whoever asks, and differs from one to the next.
         let hasForgottenMore = table.deletedCount > 0 && scan.forgotten != table.forgotten
+        let hasForgottenLess =
+            table.forgottenCount > 0 && !scan.forgotten.covers(table.forgotten)
         if table.segments != segments {
             guard table.deletedCount == 0 else { return nil }
             for segment in scan.moment.view.segments {
@@ -52,7 +54,7 @@ extension Engine {
                 guard collected <= table.syncCount.rawValue else { return nil }
             }
         }
-        if table.syncCount == syncCount, !hasForgottenMore,
+        if table.syncCount == syncCount, !hasForgottenMore, !hasForgottenLess,
             scan.now.map(table.holds(at:)) ?? true
         {
             return SumTable(
@@ -66,11 +68,13 @@ extension Engine {
                 staleCount += 1
             }
         }
-        if hasForgottenMore {
-            for (index, leaf) in table.leaves.enumerated() where leaf.deletedCount > 0 {
-                isStale[index] = true
-                staleCount += 1
-            }
+        for (index, leaf) in table.leaves.enumerated() {
+            guard
+                hasForgottenMore && leaf.deletedCount > 0
+                    || hasForgottenLess && leaf.forgottenCount > 0
+            else { continue }
+            isStale[index] = true
+            staleCount += 1
         }
         if table.syncCount < syncCount {
             var steps = ChangeSteps(

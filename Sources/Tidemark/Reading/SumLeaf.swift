@@ -5,6 +5,8 @@ struct SumLeaf: Sendable {
     private(set) var sum = RecordsSum()
     /// Tombstones among the records that count.
     private(set) var deletedCount = 0
+    /// Tombstones that do not count because they are forgotten.
+    private(set) var forgottenCount = 0
     /// The sum holds from then on and before then, in milliseconds since 1970: in between, no
     /// record of it expires.
     private(set) var holdsFrom: UInt64 = 0
@@ -38,12 +40,18 @@ struct SumLeaf: Sendable {
         holdsFrom = max(holdsFrom, entry.expiresAt)
     }
 
+    /// Takes note of a tombstone that does not count because it is forgotten.
+    mutating func passOverForgotten() {
+        forgottenCount += 1
+    }
+
     /// Both as one.
     ///
     /// - Parameter next: the one that follows.
     mutating func append(_ next: SumLeaf) {
         sum.add(next.sum)
         deletedCount += next.deletedCount
+        forgottenCount += next.forgottenCount
         holdsFrom = max(holdsFrom, next.holdsFrom)
         holdsBefore = min(holdsBefore, next.holdsBefore)
     }
@@ -78,8 +86,13 @@ struct SumLeafMaker {
     }
 
     private mutating func passOver(_ entry: Entry) {
-        guard now != nil, entry.kind == .put, entry.hasExpiry else { return }
-        current.passOver(entry)
+        if now == nil {
+            // Of versions, every value counts.
+            current.passOverForgotten()
+        } else {
+            guard entry.kind == .put, entry.hasExpiry else { return }
+            current.passOver(entry)
+        }
         // It was noted in this leaf, so the next one begins behind it.
         if current.sum.count >= recordsMax { lastKey = entry.key.array }
     }
@@ -122,7 +135,8 @@ struct SumLeafMaker {
     /// All leaves. Only the one that begins a dataset may be empty: in place of any other the one
     /// before it reaches further.
     mutating func finish() -> [SumLeaf] {
-        let isNeeded = current.sum.count > 0 || current.holdsFrom > 0
+        let isNeeded =
+            current.sum.count > 0 || current.holdsFrom > 0 || current.forgottenCount > 0
         if isNeeded || current.lowerBound.isEmpty { leaves.append(current) }
         return leaves
     }

@@ -10,8 +10,8 @@
 // - time, in which records expire: each leaf says from when and until when it holds;
 // - compaction that forgets tombstones: a table in which tombstones count does not outlive the
 //   segments that it was made over, and one without any only if nothing was collected since;
-// - that more deletions count as forgotten: then the leaves are walked over in which tombstones
-//   count;
+// - that more deletions count as forgotten, or others: then the leaves are walked over in which
+//   tombstones count, or were passed over;
 // - that the dataset was deleted or wiped: its records have another number then, and a table is
 //   one of a number.
 
@@ -39,6 +39,8 @@ struct SumTable: Sendable {
     private let sumsBefore: [RecordsSum]
     /// Tombstones that count.
     let deletedCount: Int
+    /// Tombstones that do not because they are forgotten.
+    let forgottenCount: Int
     /// When all leaves hold: see ``SumLeaf``.
     private let holdsFrom: UInt64
     private let holdsBefore: UInt64
@@ -57,22 +59,24 @@ struct SumTable: Sendable {
         var sums: [RecordsSum] = []
         sums.reserveCapacity(leaves.count + 1)
         var sum = RecordsSum()
-        var deleted = 0
+        var (deleted, passedOver) = (0, 0)
         for leaf in leaves {
             sums.append(sum)
             sum.add(leaf.sum)
             deleted += leaf.deletedCount
+            passedOver += leaf.forgottenCount
         }
         sums.append(sum)
         sumsBefore = sums
         deletedCount = deleted
+        forgottenCount = passedOver
         holdsFrom = leaves.reduce(0) { max($0, $1.holdsFrom) }
         holdsBefore = leaves.reduce(.max) { min($0, $1.holdsBefore) }
     }
 
     /// The same of a later moment at which all leaves hold.
     ///
-    /// - Parameter forgotten: no less than before, and no more tombstones that count.
+    /// - Parameter forgotten: has the same tombstones pass as before.
     init(
         _ other: SumTable, forgotten: VersionVector, syncCount: SyncCount, segments: [UInt64]
     ) {
@@ -85,6 +89,7 @@ struct SumTable: Sendable {
         leaves = other.leaves
         sumsBefore = other.sumsBefore
         deletedCount = other.deletedCount
+        forgottenCount = other.forgottenCount
         holdsFrom = other.holdsFrom
         holdsBefore = other.holdsBefore
     }

@@ -65,6 +65,8 @@ struct PageComparison {
     /// date: see ``SharedMerges``.
     private let ours: VersionVector
     private let told: VersionVector
+    /// Whether nothing was wiped here, so that what was seen says of each key that it is here.
+    private var mayShare = false
     /// Of ours, what counts as seen still.
     private var shareable = VersionVector()
     private var shared = SharedMerges()
@@ -129,6 +131,7 @@ struct PageComparison {
         merges.removeAll()
         kept.removeAll()
         shared = SharedMerges()
+        mayShare = wiped.isEmpty
         shareable = ours.intersection(seen)
         outcome = MergeOutcome()
         bytesMax = 0
@@ -396,7 +399,7 @@ struct PageComparison {
 
     /// Gives a merge its vector, or puts it down for one that it shares.
     private mutating func share(_ merge: inout Merge, _ both: Concurrent, isIncoming: Bool) {
-        guard both.maySeeMore(isIncoming: isIncoming) else {
+        guard mayShare, both.maySeeMore(isIncoming: isIncoming) else {
             merge.vector = both.union(storedWith: merge.dot)
             return
         }

@@ -6,12 +6,12 @@
 // costs more there than the record itself.
 //
 // A vector that has more is as true. For each key, the record that is here contains every write to
-// that key that the dataset's vector contains, and the record of the peer every one that the
-// vector contains which the peer told with the page. So whatever is joined of these two vectors, a
-// version that joins both records has seen all writes to its key that it covers. (A local write
-// has the whole vector of its dataset for the same reason.) What is taken is the join of what the
-// versions of the page have seen that are merged, and no more: one vector for all of them, but for
-// the entry of the winner's own replica, which is its dot's.
+// that key that the dataset's vector contains, but for wiped ones (see below), and the record of
+// the peer every one that the vector contains which the peer told with the page. So whatever is
+// joined of these two vectors, a version that joins both records has seen all writes to its key
+// that it covers. (A local write has the whole vector of its dataset for the same reason.) What is
+// taken is the join of what the versions of the page have seen that are merged, and no more: one
+// vector for all of them, but for the entry of the winner's own replica, which is its dot's.
 //
 // It does not hold of writes that are held because of their date: a dataset's vector has them, and
 // the record of their key has not. A version that claimed to have seen one would keep it from ever
@@ -19,14 +19,29 @@
 // after that where it was made. Of the peer that is known with the pages of a sweep alone, and of
 // what lies here it is asked before the page is compared.
 //
-// A page with few conflicts is not worth it: its merges have just what both versions had. So are
-// versions merged that either vector does not cover, because an exchange broke off, and such whose
-// own entry says more than their dot.
+// Nor does it hold where the dataset was deleted once: what was wiped is in its vector, and lives
+// on elsewhere where it had won over something that the deletion had not seen. A version that
+// claimed to have seen such a write would keep it out. So nothing is shared there.
+//
+// What it costs: a deletion of the dataset wipes the versions whose whole vectors it covers.
+// Whoever deletes it, and had seen some of the versions that a page merges elsewhere and not all,
+// takes none of these with it: what was merged together survives together. No vector that several
+// share could tell a deletion that had seen all that one of them replaced from one that had not.
+// They survive on every replica, also where they were merged by themselves and went: a version
+// whose dot was wiped and whose vector was not is taken up again.
+//
+// A page with few conflicts is not worth it, nor is one whose winners are of so many replicas and
+// authors that there would be almost as many vectors as merges, each of them longer: their merges
+// have just what both versions had. So are versions merged that either vector does not cover,
+// because an exchange broke off, and such whose own entry says more than their dot.
 
 /// Collects the merges of one page whose vectors may be shared.
 struct SharedMerges {
     /// Fewer conflicts in a page are merged with vectors of their own.
     static let countMin = 64
+    /// So are those that would not share a vector with so many on average: each group has a vector
+    /// of its own, which has an entry for everybody whose writes the page merges.
+    static let sharedByMin = 4
 
     /// One that may share its vector. Numbers are those of the comparison.
     struct Member {
@@ -52,7 +67,9 @@ struct SharedMerges {
     private var incomingGroups: [Int] = []
     private var localGroups: [Int] = []
 
-    var isWorthIt: Bool { members.count >= Self.countMin }
+    var isWorthIt: Bool {
+        members.count >= Self.countMin && groups.count * Self.sharedByMin <= members.count
+    }
 
     /// - Parameter highest: the incoming version's own entry in its vector.
     mutating func add(_ member: Member, origin: Int, highest: UInt64) {

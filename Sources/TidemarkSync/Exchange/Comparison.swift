@@ -10,7 +10,8 @@ import Tidemark
 // may claim to have seen more, which is as true: see `SharedMerges` in the store.)
 //
 // What makes it safe to ignore what was seen: for each key, the vector of the record that is here
-// contains every write to that key that the dataset's vector contains. So a version of which the
+// contains every write to that key that the dataset's vector contains, but for those that were
+// wiped with the dataset, which are in its vector and in no record. So a version of which the
 // dataset's vector covers everything, while the record's does not, was wiped out with the dataset,
 // or its tombstone is no longer kept; taking it up again would bring back the dead.
 //

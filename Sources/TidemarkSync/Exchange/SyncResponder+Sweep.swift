@@ -25,7 +25,8 @@ extension SyncResponder {
                 from: request.start.isEmpty ? nil : request.start, since: request.since,
                 recordsMax: dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax),
-                excluding: request.asker.vector)
+                excluding: request.asker.vector,
+                scannedMax: (records: limits.sweptRecordsMax, bytes: limits.sweptBytesMax))
             var told = try dataset.told(page, isDrawing: isRemembered)
             // As with a pull.
             let hasLeftOut = try FailedBook(dataset, .outgoing).holdsBack(

@@ -22,6 +22,10 @@ public final class SyncResponder: Sendable {
         /// if it has so many bytes there, else record by record: a segment costs its files and
         /// the time to make them durable. `Int.max`: always record by record.
         public var segmentBytesMin: Int
+        /// Records that one answer to a sweep looks at, told or not.
+        var sweptRecordsMax = SyncLimits.sweptRecordsMax
+        /// Bytes of them.
+        var sweptBytesMax = SyncLimits.sweptBytesMax
 
         public init(
             pageBytesMax: Int = 4 << 20, pageRecordsMax: Int = 32_768,

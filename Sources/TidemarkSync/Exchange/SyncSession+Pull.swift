@@ -32,6 +32,8 @@ extension SyncSession {
             try await settleLifecycle(page.knowledge.lifecycle)
             try rewriteDoubtful(before: page)
             if page.isLast { try await settleWrittenMeanwhile() }
+            sweepNotes = try notesEndingSweep(at: page.through)
+            defer { sweepNotes = [] }
             try await apply(page)
             remote = page.knowledge
             pullPosition = page.through

@@ -24,9 +24,11 @@ extension SyncSession {
         isFrozen = false
         forgetPending()
         try await pull(found.theirs, since: found.agreed)
+        // What could not even wait here is yet to be pulled, and so is what has changed since: the
+        // exchange ends because of that, but not before.
+        guard !isFrozen else { return }
         try await checkPending()
-        // What could not even wait here is yet to be pulled.
-        guard !isFrozen, try agree(on: found) else { return }
+        guard try agree(on: found) else { return }
         pullPosition = found.agreed.syncCount
         self.remote = found.agreed
         differences = found.ours
@@ -220,6 +222,8 @@ extension SyncSession {
             let holdsBack = try dataset.holdsBackVectors()
             if !has(.skipVectorJoin), !holdsBack { batch.seen = found.agreed.vector }
             batch.notes = try BatonBook(dataset).notes(taking: found.agreed.batons, settling: [])
+            // No sweep goes on from a position that is no longer there.
+            batch.notes += try SweepBook(dataset, peer).end()
             _ = try replicate(batch)
             return true
         }

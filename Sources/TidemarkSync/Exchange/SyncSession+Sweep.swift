@@ -15,7 +15,9 @@ import Tidemark
 // the first page: what changed later has a later sync count and comes with the ordinary pull,
 // whether a page has brought it already or not. Until then no position and no vector moves. How far
 // the sweep has come is stored with each page, so that one that is cut off goes on from there, if
-// the peer still has all that it had, and nothing was wiped here.
+// the peer still has all that it had, and nothing has gone from here: nothing was wiped, the store
+// is still the one that wrote it down, which a repaired or restored one is not, no part of the
+// dataset was chosen to be kept, and the position has not moved in another way meanwhile.
 //
 // No request says that what came before it was stored, so the next page is asked for before the one
 // at hand is compared.
@@ -35,7 +37,8 @@ extension SyncSession {
         forgetPending()
         while true {
             try agree(on: swept.page.knowledge, remote, &mark)
-            let request = try swept.next.map { key throws(SyncError) in
+            let goesOn = !isSparse(swept, remote)
+            let request = try (goesOn ? swept.next : nil).map { key throws(SyncError) in
                 try sweepRequest(from: key)
             }
             let connection = connection
@@ -47,9 +50,12 @@ extension SyncSession {
             guard !isFrozen else { break }
             swept = try arrived.answer.get()
         }
+        // What could not even wait here is yet to be pulled, and so is what lies behind it: in the
+        // order of change it comes as far as it can before the exchange ends because of that. So is
+        // what is left of a sweep that was given up.
+        guard !isFrozen, swept.next == nil else { return }
         try await checkPending()
-        // What could not even wait here is yet to be pulled.
-        guard !isFrozen, let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
+        guard let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
         pullPosition = agreed.syncCount
         self.remote = agreed
     }
@@ -74,6 +80,22 @@ extension SyncSession {
         mark.agreed = agreed
     }
 
+    /// Whether a page before the last has brought far fewer records than it might have: then there
+    /// were many changes, and few keys that changed, and what is left is cheaper to be had in the
+    /// order of change.
+    private func isSparse(_ swept: SweepAnswer, _ remote: PeerKnowledge) -> Bool {
+        guard swept.next != nil else { return false }
+        // As many as both sides have in a page, for its vectors.
+        let recordsMax = min(
+            options.pageRecordsMax,
+            SyncLimits.pageVectorEntriesMax / (remote.vector.count + 16))
+        guard swept.page.recordCount < recordsMax / SyncLimits.sparsePageShare else {
+            return false
+        }
+        let bytes = swept.page.records.reduce(0) { $0 + $1.key.count + ($1.value?.count ?? 0) }
+        return bytes < options.pageBytesMax / SyncLimits.sparsePageShare
+    }
+
     private func isWorthSweeping(_ remote: PeerKnowledge) -> Bool {
         // A bound to the records of an exchange could not be kept. And a fresh start must look at
         // more than what has changed.
@@ -87,20 +109,60 @@ extension SyncSession {
             && changed >= remote.syncCount.rawValue / SyncLimits.sweptShare
     }
 
+    /// Whether a sweep that was cut off is to go on. Then nothing need be searched for before: what
+    /// it had brought is known, and all that it has still to bring would be found to differ.
+    func isSweepWaiting(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
+        guard isWorthSweeping(remote) else { return false }
+        return try resumable(remote, SweepBook(dataset, peer)) != nil
+    }
+
     /// Where one that was cut off goes on, or the beginning.
     private func begin(
         _ remote: PeerKnowledge, _ book: SweepBook
     ) throws(SyncError) -> SweepMark {
-        try engine(dataset.name) { () throws(StoreError) in
+        if let mark = try resumable(remote, book) { return mark }
+        return try engine(dataset.name) { () throws(StoreError) in
+            SweepMark(
+                replica: store.replicaID, since: pullPosition, start: [], agreed: nil,
+                lifecycle: PeerLifecycle(try dataset.knowledge().lifecycle))
+        }
+    }
+
+    /// The mark of one that was cut off, if all that it vouches for is still true.
+    private func resumable(
+        _ remote: PeerKnowledge, _ book: SweepBook
+    ) throws(SyncError) -> SweepMark? {
+        // Who looks at everything again trusts no mark, either.
+        guard !isBeginningAfresh else { return nil }
+        return try engine(dataset.name) { () throws(StoreError) -> SweepMark? in
             let lifecycle = PeerLifecycle(try dataset.knowledge().lifecycle)
-            if let mark = try book.mark(), mark.since == pullPosition, mark.lifecycle == lifecycle,
+            guard let mark = try book.mark(), mark.replica == store.replicaID,
+                mark.since == pullPosition, mark.lifecycle == lifecycle,
                 let agreed = mark.agreed, agreed.lifecycle == remote.lifecycle,
                 remote.syncCount >= agreed.syncCount, remote.vector.covers(agreed.vector)
-            {
-                return mark
-            }
-            return SweepMark(since: pullPosition, start: [], agreed: nil, lifecycle: lifecycle)
+            else { return nil }
+            return mark
         }
+    }
+
+    /// What ends the mark of a sweep as the position moves in another way: from then on it vouches
+    /// for nothing that the position does not, until that falls back, and then not for what has
+    /// gone with that.
+    ///
+    /// - Parameter through: where the position moves to.
+    func notesEndingSweep(at through: SyncCount) throws(SyncError) -> [SystemNote] {
+        guard through != pullPosition else { return [] }
+        return try engine(dataset.name) { () throws(StoreError) in
+            try SweepBook(dataset, peer).end()
+        }
+    }
+
+    /// Records that were swept may go from here once somebody keeps no more than a part.
+    private func checkWhole() throws(SyncError) {
+        let isPart = try engine(dataset.name) { () throws(StoreError) in
+            try PartBook.isPart(dataset)
+        }
+        guard !isPart else { throw .scopeChanged }
     }
 
     private func sweepRequest(from start: [UInt8]) throws(SyncError) -> SweepRequest {
@@ -150,6 +212,7 @@ extension SyncSession {
     private func apply(
         _ swept: SweepAnswer, _ mark: inout SweepMark, _ book: SweepBook
     ) async throws(SyncError) {
+        try checkWhole()
         var page = swept.page
         page.through = try pulledThrough()
         page.isLast = false
@@ -173,7 +236,8 @@ extension SyncSession {
     private func claim(
         _ agreed: PeerKnowledge, _ mark: SweepMark, _ book: SweepBook
     ) throws(SyncError) -> Bool {
-        try engine(dataset.name) { () throws(StoreError) in
+        try checkWhole()
+        return try engine(dataset.name) { () throws(StoreError) in
             let lifecycle = PeerLifecycle(try dataset.knowledge().lifecycle)
             guard lifecycle == mark.lifecycle else { return false }
             var checkpoint = try dataset.checkpoint(for: peer)
@@ -196,6 +260,9 @@ extension SyncSession {
 
 /// How far a sweep has come.
 struct SweepMark: Hashable, Sendable {
+    /// Our own id when the sweep began: one that was repaired or restored has another, and may lack
+    /// what it vouches for.
+    var replica: ReplicaID
     /// In the peer's order of change: earlier changes are not swept.
     var since: SyncCount
     /// The first key that is still to come.
@@ -209,8 +276,9 @@ struct SweepMark: Hashable, Sendable {
 /// What is stored of sweeps that were cut off, in the store's own dataset ``SystemDataset/sweeps``
 /// under the dataset's name, a zero and the peer's id.
 struct SweepBook {
-    /// The first byte. What another form says is for a later version: a sweep begins afresh.
-    private static let form: UInt8 = 1
+    /// The first byte. What another form says is for another version: a sweep begins afresh. The
+    /// first form had no id of ours.
+    private static let form: UInt8 = 2
 
     private let dataset: Dataset
     private let key: [UInt8]
@@ -242,7 +310,7 @@ struct SweepBook {
             in: try dataset.store.systemDataset(.sweeps), key: key, value: Self.bytes(mark))
     }
 
-    /// To be stored with what is claimed at the end.
+    /// To be stored with what is claimed at the end, or moves the position. O(log n).
     func end() throws(StoreError) -> [SystemNote] {
         guard let book = try dataset.store.existingSystemDataset(.sweeps),
             try book.get(key) != nil
@@ -250,12 +318,23 @@ struct SweepBook {
         return [SystemNote(in: book, key: key, value: nil)]
     }
 
-    /// Form, varint since, counted key, flag and knowledge: of the peer; flag: deleted, vector:
-    /// wiped, 8 bytes time and replica of our lifecycle.
+    /// Forgets how far sweeps of all peers of a dataset have come. O(peers).
+    ///
+    /// - Throws: `readOnly`, and what reading and writing throws.
+    static func forgetAll(of dataset: Dataset) throws(StoreError) {
+        guard let book = try dataset.store.existingSystemDataset(.sweeps) else { return }
+        let prefix = SystemDataset.prefix(of: dataset.name)
+        let cursor = try book.keys(in: .prefix(prefix))
+        while let key = try cursor.next() { try book.delete(key) }
+    }
+
+    /// Form, replica: our own, varint since, counted key, flag and knowledge: of the peer; flag:
+    /// deleted, vector: wiped, 8 bytes time and replica of our lifecycle.
     private static func bytes(_ mark: SweepMark) -> [UInt8] {
         var writer = VersionWriter()
+        writer.plain { $0.put(form) }
+        writer.putReplica(mark.replica)
         writer.plain {
-            $0.put(form)
             $0.putVarint(mark.since.rawValue)
             $0.putBytes(mark.start)
             $0.putFlag(mark.agreed != nil)
@@ -270,11 +349,14 @@ struct SweepBook {
 
     private static func mark(_ bytes: [UInt8]) throws(SyncError) -> SweepMark {
         var reader = VersionReader(bytes)
-        let (since, start) = try reader.plain { reader throws(SyncError) in
+        try reader.plain { reader throws(SyncError) in
             guard try reader.takeByte() == form else {
-                throw .badMessage("the mark of a sweep is of a later form")
+                throw .badMessage("the mark of a sweep is of another form")
             }
-            return (
+        }
+        let replica = try reader.takeReplica()
+        let (since, start) = try reader.plain { reader throws(SyncError) in
+            (
                 SyncCount(rawValue: try reader.takeVarint()),
                 try reader.takeBytes("key", max: Limits.keyBytesMax)
             )
@@ -288,6 +370,7 @@ struct SweepBook {
         let lifecycle = PeerLifecycle(
             isDeleted: isDeleted, wiped: wiped, time: time, replica: try reader.takeReplica())
         try reader.finish()
-        return SweepMark(since: since, start: start, agreed: agreed, lifecycle: lifecycle)
+        return SweepMark(
+            replica: replica, since: since, start: start, agreed: agreed, lifecycle: lifecycle)
     }
 }

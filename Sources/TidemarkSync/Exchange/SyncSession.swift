@@ -73,7 +73,7 @@ final class SyncSession {
     /// Everything here up to this count came from the peer as it lies there, or is known to be
     /// there.
     var adoptedThrough = SyncCount.zero
-    /// To be stored with the page that is applied: how far a sweep has come then.
+    /// To be stored with the page that is applied: how far a sweep has come then, or that it ends.
     var sweepNotes: [SystemNote] = []
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
@@ -188,7 +188,7 @@ final class SyncSession {
                 try await startAfresh(remote.forgotten)
                 // What was buried here may be more than the peer has seen.
                 try judge(remote)
-                try await reconcile(remote)
+                if try !isSweepWaiting(remote) { try await reconcile(remote) }
                 try await sweep(remote)
                 guard try await pull() else {
                     try await acknowledge()

@@ -45,6 +45,8 @@ extension Dataset {
         _ scope: SyncScope?, leaving action: OutOfScopeAction = .drop
     ) throws(StoreError) -> Int {
         try scope?.checkBounds()
+        // What was swept may go.
+        try SweepBook.forgetAll(of: self)
         while true {
             guard let book = try PartBook(self) else {
                 guard let scope else { return 0 }

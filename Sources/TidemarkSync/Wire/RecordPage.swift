@@ -274,17 +274,18 @@ extension Dataset {
     ///   - recordsMax: records in the page at most, at least 1.
     ///   - bytesMax: bytes of keys and values at most; a single record may exceed it.
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    ///   - scannedMax: records that are looked at, and bytes of them, told or not: at least 1.
     /// - Returns: with the page, which is never the last one, the first key that it says nothing
     ///   of; nil if there is none.
     func writtenPage(
         from start: [UInt8]?, since: SyncCount, recordsMax: Int, bytesMax: Int,
-        excluding: VersionVector
+        excluding: VersionVector, scannedMax: (records: Int, bytes: Int)
     ) throws(StoreError) -> (page: RecordPage, next: [UInt8]?) {
         var written = WrittenRecords(after: [])
         var bytes = 0
         let (next, run) = try withRecords(
             from: start, since: since, excluding: excluding,
-            countMax: SyncLimits.sweptRecordsMax
+            countMax: scannedMax.records, scannedBytesMax: scannedMax.bytes
         ) { (record) throws(StoreError) in
             guard written.count < max(1, recordsMax) else { return false }
             let size = record.keyCount + record.valueCount

@@ -275,6 +275,44 @@ struct RecordSumsTests {
         #expect(try fixture.dataset.recordSums().total.count == 3)
     }
 
+    /// Each asker names what it has forgotten, and no two the same.
+    @Test("Where others have forgotten other tombstones, only the leaves of these are stale")
+    func forgottenByOthers() throws {
+        let fixture = try fixture()
+        for number in 0..<5_000 { try fixture.dataset.put([1], for: bytes("\(10_000 + number)")) }
+        try fixture.dataset.delete(bytes("12000"))
+        let engine = fixture.store.engine
+        let id = fixture.dataset.state.recordsID
+        let ours = try fixture.dataset.vector
+        let others = VersionVector([Dot(replica: ReplicaID(high: 1, low: 2), counter: 5)])
+        let less = try fixture.dataset.recordSums(forgotten: ours)
+        let table = try #require(engine.sumTables.table(of: id, .versions))
+        #expect(less.total.count == 4_999 && table.forgottenCount == 1)
+        #expect(table.leaves.count > 50)
+        let more = try fixture.dataset.recordSums(forgotten: others)
+        let next = try #require(engine.sumTables.table(of: id, .versions))
+        #expect(more.total.count == 5_000 && next.forgottenCount == 0)
+        // Made anew, all leaves behind the tombstone would begin with other keys.
+        let kept = table.leaves.filter { leaf in
+            next.leaves.contains { $0.lowerBound == leaf.lowerBound && $0.sum == leaf.sum }
+        }
+        #expect(kept.count == table.leaves.count - 1)
+        #expect(try fixture.dataset.recordSums(forgotten: ours).total == less.total)
+    }
+
+    /// Leaves in which nothing counts are looked at again, too.
+    @Test("Tombstones that were all passed over count again")
+    func forgottenAlone() throws {
+        let fixture = try fixture()
+        for number in 0..<200 { try fixture.dataset.put([1], for: bytes("\(1_000 + number)")) }
+        for number in 100..<200 { try fixture.dataset.delete(bytes("\(1_000 + number)")) }
+        let none = try fixture.dataset.recordSums()
+        #expect(none.total.count == 200)
+        let all = try fixture.dataset.recordSums(forgotten: fixture.dataset.vector)
+        #expect(all.total.count == 100)
+        #expect(try fixture.dataset.recordSums().total == none.total)
+    }
+
     /// When the sums were made there was no tombstone, and when they are asked for there is none.
     @Test("A tombstone that came and went in between is noticed")
     func tombstoneInBetween() throws {
