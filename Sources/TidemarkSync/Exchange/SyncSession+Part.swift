@@ -35,6 +35,8 @@ struct PartExchange {
     var greeted = VersionVector()
     /// What the peer had seen, and what it had forgotten, when it had told everything.
     var whole: (vector: VersionVector, forgotten: ForgottenDeletions)?
+    /// What it has then and does not hold apart because of its date.
+    var told = VersionVector()
     /// In the peer's order of change: up to there it may have forgotten deletions, and was asked
     /// by key for all that is here.
     var askedThrough = SyncCount.zero
@@ -181,6 +183,11 @@ extension SyncSession {
         try await reviewPending()
         try await checkPending()
         part?.whole = remote.map { (vector: trusted($0.vector), forgotten: $0.forgotten) }
+        if let whole = part?.whole {
+            // It claims nothing as long as it has left anything out.
+            let isSilent = whole.vector.isEmpty && part?.record.isEnding == true
+            part?.told = isSilent ? try await seenWithoutHeld() : whole.vector
+        }
         return true
     }
 
@@ -218,6 +225,19 @@ extension SyncSession {
             position = through
         }
         self.part?.askedThrough = forgotten
+    }
+
+    /// What the peer has and does not hold apart because of its date: answers about keys say so,
+    /// whatever was left out.
+    private func seenWithoutHeld() async throws(SyncError) -> VersionVector {
+        let request = LookupRequest(
+            address: address, scope: .nothing, bytesMax: 1,
+            items: [LookupRequest.Item(key: [0])])
+        let answer = try await counted { connection, traffic throws(SyncError) in
+            try await connection.lookUp(request, &traffic)
+        }
+        if try noteFork(answer.page.knowledge) { throw .forked }
+        return trusted(answer.page.knowledge.vector)
     }
 
     /// Asks how records are now, and takes in what the answer is.
@@ -428,7 +448,7 @@ extension SyncSession {
                 book.part.generation == part.record.generation,
                 book.part.mayClaim(ours, to: peer, whole.vector),
                 book.part.isTold(
-                    by: peer, whole.vector, seen: part.greeted, ours: ours,
+                    by: peer, part.told, seen: part.greeted, ours: ours,
                     ownIDs: store.ownIDs),
                 try !dataset.holdsBackVectors()
             else { return }

@@ -59,6 +59,7 @@ struct UntoldPartTests {
     @Test func aWriteOverADroppedRecordTakesItsPlace() async throws {
         try part.dataset().put("part", for: "b/1")
         try hub.dataset().put("hub", for: "b/2")
+        try part.dataset().setSyncScope(.prefix("b/"))
         try await part.dataset().synchronize(with: hub.transport)
         #expect(try part.dataset().setSyncScope(.prefix("a/")) == 2)
         try part.dataset().put("part again", for: "b/1")
