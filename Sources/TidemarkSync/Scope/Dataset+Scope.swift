@@ -19,8 +19,8 @@ extension Dataset {
     }
 
     /// Keeps only a part of the dataset here from now on: a *partial replica*. The next exchange
-    /// with each peer brings what the scope has in addition; what does not belong to it goes now, or,
-    /// if the dataset was kept whole, with the next exchange: a peer must have it.
+    /// with each peer brings what the scope has in addition. What does not belong to it goes now,
+    /// or, if the dataset was kept whole, with the next exchange: a peer must have it.
     ///
     /// ```swift
     /// try orders.setSyncScope(.prefix("berlin/"))

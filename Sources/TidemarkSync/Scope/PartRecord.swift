@@ -16,8 +16,9 @@ struct PartRecord: Hashable, Sendable {
     var isFirst = false
     /// Whether the dataset is to be kept whole again as soon as all of it is here.
     var isEnding = false
-    /// Whether what was here while the dataset was whole may be nowhere else. Others may have handed
-    /// it over and let go of it since, so all of it stays until a peer that keeps everything has it.
+    /// Whether what was here while the dataset was whole may be nowhere else. Others may have
+    /// handed it over and let go of it since, so all of it stays until a peer that keeps
+    /// everything has it.
     var isHandingOver = false
     /// The scope before: what a peer had told under it is here, as far as it still belongs.
     var former: SyncScope?
