@@ -83,8 +83,8 @@ struct SharedMergeTests {
         try expectEqual([a, b])
     }
 
-    /// Each conflict of the page is won by another replica: there would be as many shared vectors as
-    /// conflicts, each with an entry for all of them.
+    /// Each conflict of the page is won by another replica: there would be as many shared vectors
+    /// as conflicts, each with an entry for all of them.
     @Test func whatManyHaveWonHasVectorsOfItsOwn() async throws {
         let directory = TemporaryDirectory()
         let a = try TestReplica("a", in: directory)
