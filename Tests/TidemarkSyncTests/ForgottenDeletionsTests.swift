@@ -152,14 +152,19 @@ struct ForgottenDeletionsTests {
         #expect(try a.dataset().record(for: "key 2", includingDeleted: true) == nil)
     }
 
-    /// When it is whole again, what its peer has forgotten is forgotten here, too.
-    @Test func aPartThatBecomesWholeForgetsAsItsPeer() async throws {
+    /// c keeps a part and is to be whole again, while a has forgotten three of six records.
+    private func prepareEndingPart() async throws {
         try fill(a, 6)
         for replica in [b, c] { try await exchange(replica, a) }
         try c.dataset().setSyncScope(.prefix("key 5"))
         try await exchange(c, a)
         try await forget(0..<3)
         try c.dataset().setSyncScope(nil)
+    }
+
+    /// When it is whole again, what its peer has forgotten is forgotten here, too.
+    @Test func aPartThatBecomesWholeForgetsAsItsPeer() async throws {
+        try await prepareEndingPart()
         for _ in 0..<2 { try await exchange(c, a) }
         #expect(try c.dataset().syncScope() == nil)
         let forgotten = try a.dataset().knowledge().forgotten
@@ -172,12 +177,7 @@ struct ForgottenDeletionsTests {
     /// Its own writes its peer stores anew, as what outlives: who claims to have seen what was
     /// forgotten must have them so.
     @Test func aPartBecomesWholeWithWhatBecameOfItsWrites() async throws {
-        try fill(a, 6)
-        for replica in [b, c] { try await exchange(replica, a) }
-        try c.dataset().setSyncScope(.prefix("key 5"))
-        try await exchange(c, a)
-        try await forget(0..<3)
-        try c.dataset().setSyncScope(nil)
+        try await prepareEndingPart()
         var written: [String] = []
         for number in 0..<3 where try c.dataset().syncScope() != nil {
             try c.dataset().put("mine", for: "key \(number)")

@@ -64,7 +64,7 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     }
 
     /// With what the keys begin that are about one dataset, in those of the store's own datasets
-    /// that the store itself looks into: its name and a zero, which no name has.
+    /// that keep something of each: its name and a zero, which no name has.
     package static func prefix(of dataset: String) -> [UInt8] { Array(dataset.utf8) + [0] }
 
     init?(number: DatasetID) {

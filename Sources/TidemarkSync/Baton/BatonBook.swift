@@ -160,7 +160,7 @@ struct BatonBook {
     // MARK: - Keys
 
     private static func prefix(_ dataset: Dataset) -> [UInt8] {
-        Array(dataset.name.utf8) + [0]
+        SystemDataset.prefix(of: dataset.name)
     }
 
     private func key(of replica: ReplicaID) -> [UInt8] {

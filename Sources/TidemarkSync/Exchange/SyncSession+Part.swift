@@ -371,7 +371,10 @@ extension SyncSession {
     private func letGo(through end: SyncCount) throws(SyncError) {
         guard let part, part.record.action == .drop else { return }
         // Its position went past what was left out while the dataset was whole.
-        let theirs = try heldBack().isEmpty ? nil : trusted(remote?.vector ?? VersionVector())
+        var theirs: VersionVector?
+        if part.letGoThrough < pushPosition, try !heldBack().isEmpty {
+            theirs = trusted(remote?.vector ?? VersionVector())
+        }
         var since = part.letGoThrough
         while since < end {
             let isBefore = since < pushPosition

@@ -286,7 +286,7 @@ struct SweepBook {
     init(_ dataset: Dataset, _ peer: ReplicaID) {
         self.dataset = dataset
         var writer = ByteWriter()
-        writer.append(Array(dataset.name.utf8) + [0])
+        writer.append(SystemDataset.prefix(of: dataset.name))
         writer.putFixed(peer.high)
         writer.putFixed(peer.low)
         key = writer.bytes

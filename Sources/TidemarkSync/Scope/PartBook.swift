@@ -128,7 +128,7 @@ struct PartBook {
 
     /// No name of a dataset has a zero in it.
     private static func prefix(_ dataset: Dataset) -> [UInt8] {
-        Array(dataset.name.utf8) + [0]
+        SystemDataset.prefix(of: dataset.name)
     }
 
     private static func key(_ dataset: Dataset, _ peer: ReplicaID) -> [UInt8] {
