@@ -11,7 +11,8 @@ public struct CompactionReport: Hashable, Sendable {
     /// Versions that are gone: superseded ones beyond what is kept, those of deleted datasets, and
     /// tombstones.
     public internal(set) var entriesDropped = 0
-    /// Of these tombstones.
+    /// Of these tombstones, and marks of records that were dropped here alone: see
+    /// ``Record/isDropped``.
     public internal(set) var tombstonesDropped = 0
 
     public init() {}

@@ -1,4 +1,4 @@
-/// The rule for names of datasets: 1...128 bytes of letters, digits and `_.:-`.
+/// The rule for names of datasets: 1...255 bytes of letters, digits and `_.:-`.
 enum DatasetName {
     static func isValid(_ name: String) -> Bool {
         let bytes = name.utf8
@@ -37,7 +37,7 @@ enum DatasetName {
         guard isValid(name) else {
             throw StoreError(
                 .invalidArgument,
-                "the dataset name \(name.prefix(140).debugDescription) is not allowed; use "
+                "the dataset name \(name.prefix(280).debugDescription) is not allowed; use "
                     + "1...\(Limits.datasetNameBytesMax) of the characters a-z A-Z 0-9 _ . : -")
         }
     }

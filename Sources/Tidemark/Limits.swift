@@ -1,7 +1,8 @@
 /// Every bound of the store in one place, each with its reason.
 public enum Limits {
-    /// Bytes in a dataset's name, which is what Cognito Sync allowed.
-    public static let datasetNameBytesMax = 128
+    /// Bytes in a dataset's name: the 128 that Cognito Sync allowed, and about as much again for
+    /// what a service puts in front, like the id of an identity.
+    public static let datasetNameBytesMax = 255
     /// Bytes in a key: its length and two marks take three bytes at most in front of an entry.
     public static let keyBytesMax = 65_535
     /// Bytes in a value: 256 MiB. Larger things belong in files, with their path as the value.

@@ -69,7 +69,7 @@ public struct LiveChanges: AsyncSequence, Sendable {
             let known = pull.position.rawValue
             let state = pull.dataset.state
             let engine = pull.dataset.engine
-            await engine.waiters.wait(for: state.name) {
+            await engine.waiters.wait(for: .named([state.name])) {
                 // A dataset that is gone is news, too.
                 engine.monitor.withLock { state.syncCount > known || !state.isVisible }
             }

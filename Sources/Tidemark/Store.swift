@@ -52,7 +52,11 @@ public final class Store: Sendable {
     /// the store throw `closed`; closing twice is fine. Cursors and snapshots that are open go on
     /// reading what they see.
     ///
-    /// - Throws: what the last sync failed with.
+    /// A store that a failure keeps from writing makes nothing durable any more: a sync after one
+    /// that failed would prove nothing (<doc:Durability>).
+    ///
+    /// - Throws: what the last sync failed with; `writerStopped` if a failure came before, and not
+    ///   all that was written is known to be durable. The store is closed all the same.
     public func close() throws(StoreError) {
         try engine.close()
     }
@@ -71,7 +75,7 @@ public final class Store: Sendable {
     ///
     /// O(1), and memory alone for one that is in use or was lately.
     ///
-    /// - Parameter name: 1...128 of the characters `a-z A-Z 0-9 _ . : -`.
+    /// - Parameter name: 1...255 of the characters `a-z A-Z 0-9 _ . : -`.
     /// - Throws: `invalidArgument`; `readOnly` if it would have to be created; `corruption`,
     ///   `inputOutput`.
     public func dataset(_ name: String) throws(StoreError) -> Dataset {
@@ -142,8 +146,8 @@ public final class Store: Sendable {
         try engine.syncWithMark(isMarkDurable: false)
     }
 
-    /// Waits until what goes on in the background, sealing and merging, has nothing left to do.
-    /// For measurements and quiet moments; nothing depends on it.
+    /// Waits until what goes on in the background, sealing, merging and following deletions, has
+    /// nothing left to do. For measurements and quiet moments; nothing depends on it.
     ///
     /// - Throws: `closed`, `readOnly`, `writerStopped`.
     public func waitForBackgroundWork() throws(StoreError) {

@@ -103,7 +103,7 @@ public struct StoreChanges: AsyncSequence, Sendable {
                     }
                 } else if try !turnToNext() {
                     guard let mailbox else { continue }
-                    await store.engine.waiters.wait(for: nil) { !mailbox.isEmpty }
+                    await store.engine.waiters.wait(for: .all) { !mailbox.isEmpty }
                 }
             }
             return nil

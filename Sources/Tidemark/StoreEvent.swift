@@ -21,7 +21,7 @@ public enum StoreEvent: Hashable, Sendable {
     /// A write or sync failed: nothing more is written until the store is opened again.
     case writerStopped(StoreError)
     /// Bytes that must be whole are damaged, or the disk cannot read them. Told once for each
-    /// place and opening, whoever came upon it; who reads there gets the error each time.
+    /// place and opening, whoever came upon it; who needs what lies there gets the error each time.
     case damageFound(StoreError)
     case backupEnded(Duration, BackupReport)
     case restoreEnded(Duration, BackupReport)

@@ -56,8 +56,8 @@ public struct StoreOptions: Hashable, Sendable {
     /// are what the services keep whose clients come over to this one, and longer than most devices
     /// are out of use.
     public var tombstoneAge: Duration
-    /// Whether segments are merged in the background as they accumulate, and expired records
-    /// deleted.
+    /// Whether segments are merged in the background as they accumulate, expired records deleted,
+    /// and long rows of deletions passed over once, before a reader has to.
     public var compactsAutomatically: Bool
     /// Bytes that merging writes a second at most: 0... 0, the default, is no bound, and then a
     /// merge rests only while writers wait for a log to be sealed. A bound that is below what is

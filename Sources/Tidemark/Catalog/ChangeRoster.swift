@@ -25,7 +25,7 @@ package struct StoreMark: Hashable, Sendable {
 /// Thread rule: everything under the store's writer lock. Nothing of this is on disk; after a
 /// crash the marks are those of another incarnation, and everything is looked at once.
 struct ChangeRoster {
-    /// Datasets that are noted at most, about 8 MB; of more, nothing is known any more.
+    /// Datasets that are noted at most, 8 to 16 MB; of more, nothing is known any more.
     static let namesMax = 65_536
 
     private struct Line {

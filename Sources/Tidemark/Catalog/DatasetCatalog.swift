@@ -70,8 +70,15 @@ struct DatasetCatalog {
         slotsByNumber[id].flatMap { slots[Int($0)] }
     }
 
-    /// All of them, in the order of their names.
+    /// All of them, in no order.
     var all: [DatasetState] { slots.compactMap { $0 } }
+
+    /// Those whose names are wanted, in no order. O(states in memory).
+    func states(named isWanted: (String) -> Bool) -> [DatasetState] {
+        var found: [DatasetState] = []
+        for case let state? in slots where isWanted(state.name) { found.append(state) }
+        return found
+    }
 
     // MARK: - Coming and changing
 

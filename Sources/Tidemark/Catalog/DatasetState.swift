@@ -165,9 +165,9 @@ final class DatasetState: @unchecked Sendable {
 
     /// Gives up the claim to have seen anything of a replica. It may come again, and counts then.
     ///
-    /// - Parameter isSettled: whether all that lies here of it was compared with what others have.
-    ///   Until then it counts as in the middle of an exchange: a write descends from just the
-    ///   record that it replaces.
+    /// - Parameter isSettled: whether all that lies here of it was compared with what others have,
+    ///   and what they claim of it is claimed here. Until then it counts as in the middle of an
+    ///   exchange: a write descends from just the record that it replaces.
     func disown(_ replica: ReplicaID, isSettled: Bool) {
         let claimed = max(vector[replica], outstanding[replica])
         vector = vector.removing(replica)
@@ -294,7 +294,7 @@ final class DatasetState: @unchecked Sendable {
         vector = try reader.vector()
         outstanding = try reader.vector()
         syncCount = try reader.varintCount()
-        expiredThrough = try reader.varint()
+        expiredThrough = try reader.varintCount()
         wipedTime = try reader.varint()
         expiresFrom = try reader.varint() &- 1
         for _ in 0..<(try reader.count(eachAtLeast: 19)) {

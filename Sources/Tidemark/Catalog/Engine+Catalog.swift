@@ -122,12 +122,20 @@ enum DatasetScope {
 }
 
 extension Engine {
-    /// The names of all datasets of one moment, in their order. O(n).
-    func datasetNames(where scope: DatasetScope) throws(StoreError) -> [String] {
-        var walk = try DatasetWalk(self, scope)
-        var names: [String] = []
-        while let found = try walk.next() { names.append(found.name) }
-        return names
+    /// The names of datasets of one moment, in their order. O(answer), and a look at each state in
+    /// memory.
+    ///
+    /// - Parameters:
+    ///   - names: which of them.
+    ///   - limit: how many at most.
+    func datasetNames(
+        where scope: DatasetScope, _ names: DatasetNameRange = .all, limit: Int = .max
+    ) throws(StoreError) -> [String] {
+        guard limit > 0 else { return [] }
+        var walk = try DatasetWalk(self, scope, names)
+        var found: [String] = []
+        while found.count < limit, let next = try walk.next() { found.append(next.name) }
+        return found
     }
 
     /// The states of all datasets that were visible at one moment, in the order of their names.
@@ -173,22 +181,28 @@ extension Engine {
     }
 }
 
-/// Walks over all datasets of users of one moment in the order of their names: those in memory
-/// merged with the store's own records. The store's own datasets are not among them.
+/// Walks over datasets of users of one moment in the order of their names: those in memory merged
+/// with the store's own records. The store's own datasets are not among them.
+///
+/// Of the records only those are looked at whose names are wanted.
 struct DatasetWalk {
     /// How many logs were sealed at the moment.
     let sealCount: UInt64
     private let path: String
     private let scope: DatasetScope
+    private let names: DatasetNameRange
     private var inMemory: ArraySlice<(state: DatasetState, isWanted: Bool)>
     private var cursor: MergeCursor
     private var hasGivenEntry = false
 
     /// Takes `monitor`.
-    init(_ engine: Engine, _ scope: DatasetScope) throws(StoreError) {
+    init(
+        _ engine: Engine, _ scope: DatasetScope, _ names: DatasetNameRange = .all
+    ) throws(StoreError) {
         let (states, view, sealCount) = try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkOpen()
-            let states = engine.catalog.all.map { state -> (state: DatasetState, isWanted: Bool) in
+            let states = engine.catalog.states { names.contains($0) }.map {
+                state -> (state: DatasetState, isWanted: Bool) in
                 let isThere = scope == .visible ? state.isVisible : !state.isBlank
                 return (state: state, isWanted: isThere && !DatasetName.isSystem(state.name))
             }
@@ -196,12 +210,13 @@ struct DatasetWalk {
         }
         self.sealCount = sealCount
         self.scope = scope
+        self.names = names
         path = engine.path
         inMemory = states.sorted { $0.state.name < $1.state.name }[...]
         var runs: [RunCursor] = []
         for run in view.runs { runs.append(try RunCursor(run)) }
         cursor = MergeCursor(memtables: [], runs: runs, order: .forward)
-        try StoreRecords.firstName.withBytes { (key) throws(StoreError) in
+        try names.firstKey.withBytes { (key) throws(StoreError) in
             try cursor.seek(EntryPosition(before: key, in: 0))
         }
     }
@@ -230,7 +245,9 @@ struct DatasetWalk {
 
     private func storedName() throws(StoreError) -> String? {
         guard let entry = cursor.entry, entry.dataset == 0 else { return nil }
-        return try decoding { () throws(Malformed) in try StoreRecords.name(entry.key) }
+        let name = try decoding { () throws(Malformed) in try StoreRecords.name(entry.key) }
+        // In their order, so that the first one behind the range ends it.
+        return names.contains(name) ? name : nil
     }
 
     private func isVisible(_ entry: Entry) throws(StoreError) -> Bool {

@@ -9,7 +9,7 @@
 /// are the same whether it has these datasets or not, and a store that is still empty can take over
 /// the numbers of another.
 package enum SystemDataset: String, CaseIterable, Sendable {
-    /// What is remembered of each peer as a whole.
+    /// Kept free: nothing is written to it. It keeps its name, since a golden store has it.
     case peers
     /// Tokens of the last exchange with each peer, by which a store that went back in time or was
     /// copied is told from the one that it was.
@@ -27,8 +27,6 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     /// What a synchronizer keeps for its next life: which datasets it is subscribed to, and when
     /// it last exchanged each.
     case sync
-    /// A first exchange that is under way.
-    case bootstrap
     /// Datasets that went into others.
     case merged
     /// Datasets of which only a part is kept here, and what is known of each peer about that part.
@@ -43,7 +41,8 @@ package enum SystemDataset: String, CaseIterable, Sendable {
     /// The name under which it is stored.
     var storedName: String { "~\(rawValue)" }
 
-    /// Stored; never changed and never given to another.
+    /// Stored; never changed and never given to another. 8 was that of one that nothing was ever
+    /// written to.
     var number: DatasetID {
         let place: DatasetID =
             switch self {
@@ -55,7 +54,6 @@ package enum SystemDataset: String, CaseIterable, Sendable {
             case .failed: 5
             case .exchanges: 6
             case .sync: 7
-            case .bootstrap: 8
             case .merged: 9
             case .scopes: 10
             case .sweeps: 11

@@ -7,7 +7,8 @@
 struct ChangeSteps {
     private enum Source {
         case runs([SegmentRun])
-        case memtable(Memtable, [Place])
+        /// With the node of the newest change of the dataset, 0 if there is none.
+        case memtable(Memtable, tail: UInt)
     }
 
     /// An entry of a memtable; the pointer is valid as long as the moment is.
@@ -31,6 +32,11 @@ struct ChangeSteps {
     private var cursors: [SegmentChanges] = []
     /// For each of them the number of its run: those before it are newer.
     private var runNumbers: [Int] = []
+    /// The cursor that gave the last change, and the count before which no other has any: mostly
+    /// each run has a span of counts for itself.
+    private var leading: (index: Int, before: UInt64)?
+    /// Changes that need not be looked at.
+    private var superseded: SupersededChanges?
     /// Of the current source, when it is a memtable.
     private var memtable: Memtable?
     private var places: ArraySlice<Place> = []
@@ -48,19 +54,25 @@ struct ChangeSteps {
         through = since
         var sources: [Source] = [.runs(moment.view.runs)]
         for (memtable, tail) in zip(moment.view.memtables, tails).reversed() {
-            var found: [Place] = []
-            var node = unsafe NodePointer(bitPattern: tail)
-            while let current = unsafe node {
-                let entry = unsafe memtable.entry(of: current)
-                guard entry.syncCount > since else { break }
-                if entry.sequence <= moment.sequenceMax {
-                    unsafe found.append(Place(node: current))
-                }
-                unsafe node = current.pointee.previousChange
-            }
-            sources.append(.memtable(memtable, found.reversed()))
+            sources.append(.memtable(memtable, tail: tail))
         }
         self.sources = sources[...]
+    }
+
+    /// The changes in a memtable, which are linked from the newest to the oldest. Not before their
+    /// turn: who reads page after page may never come to them with this one.
+    private func changes(in memtable: Memtable, from tail: UInt) -> [Place] {
+        var found: [Place] = []
+        var node = unsafe NodePointer(bitPattern: tail)
+        while let current = unsafe node {
+            let entry = unsafe memtable.entry(of: current)
+            guard entry.syncCount > since else { break }
+            if entry.sequence <= moment.sequenceMax {
+                unsafe found.append(Place(node: current))
+            }
+            unsafe node = current.pointee.previousChange
+        }
+        return found.reversed()
     }
 
     /// Hands the next change to the body; nil at the end. The entry is valid during the call.
@@ -81,9 +93,9 @@ struct ChangeSteps {
                         runNumbers.append(number)
                     }
                 }
-            case .memtable(let next, let found):
+            case .memtable(let next, let tail):
                 memtable = next
-                places = found[...]
+                places = changes(in: next, from: tail)[...]
             }
         }
     }
@@ -104,6 +116,11 @@ struct ChangeSteps {
         skipsLeft = skipsMax
     }
 
+    /// From now on changes that are known to be superseded are passed over without a look.
+    mutating func leaveOut(_ superseded: SupersededChanges?) {
+        self.superseded = superseded
+    }
+
     /// Whether ``next(_:)`` gave nil because as many were passed over as may be. There may be more.
     var isPaused: Bool { skipsLeft <= 0 }
 
@@ -114,6 +131,7 @@ struct ChangeSteps {
         while skipsLeft > 0, let place = places.popFirst() {
             let entry = unsafe memtable.entry(of: place.node)
             through = entry.syncCount
+            if superseded?.contains(through) ?? false { continue }
             if try isWanted(entry) { return try body(entry, memtable.tables) }
             skipsLeft -= 1
         }
@@ -125,20 +143,10 @@ struct ChangeSteps {
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         while skipsLeft > 0 {
-            var least: (index: Int, change: Change)?
-            var index = 0
-            while index < cursors.count {
-                guard let change = try cursors[index].peek() else {
-                    cursors.remove(at: index)
-                    runNumbers.remove(at: index)
-                    continue
-                }
-                if change.syncCount < least?.change.syncCount ?? .max { least = (index, change) }
-                index += 1
-            }
-            guard let least else { return nil }
+            guard let least = try leastOfRuns() else { return nil }
             cursors[least.index].pop()
             through = least.change.syncCount
+            if superseded?.contains(through) ?? false { continue }
             let parts = cursors[least.index].parts
             let run = runNumbers[least.index]
             let result = try parts.withEntry(of: least.change) {
@@ -150,6 +158,35 @@ struct ChangeSteps {
             skipsLeft -= 1
         }
         return nil
+    }
+
+    /// The next change of all runs, and whose it is.
+    private mutating func leastOfRuns() throws(StoreError) -> (index: Int, change: Change)? {
+        if let leading, let change = try cursors[leading.index].peek(),
+            change.syncCount < leading.before
+        {
+            return (leading.index, change)
+        }
+        var least: (index: Int, change: Change)?
+        var second = UInt64.max
+        var index = 0
+        while index < cursors.count {
+            guard let change = try cursors[index].peek() else {
+                // The least so far stands before it, and stays where it is.
+                cursors.remove(at: index)
+                runNumbers.remove(at: index)
+                continue
+            }
+            if change.syncCount < least?.change.syncCount ?? .max {
+                second = least?.change.syncCount ?? .max
+                least = (index, change)
+            } else {
+                second = min(second, change.syncCount)
+            }
+            index += 1
+        }
+        leading = least.map { (index: $0.index, before: second) }
+        return least
     }
 
     /// The same of an entry of a run, which mostly says itself whether it is the newest there.

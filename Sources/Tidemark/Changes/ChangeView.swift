@@ -137,9 +137,11 @@ extension Dataset {
     ///
     /// - Parameters:
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
+    ///   - memory: kept for the next run, by whoever reads one after the other; see
+    ///     `SupersededChanges`.
     ///   - body: returns false if it has no room for the change, which ends the run before it.
     package func withChanges(
-        since: SyncCount, excluding: VersionVector,
+        since: SyncCount, excluding: VersionVector, remembering memory: ChangeMemory? = nil,
         _ body: (ChangeView) throws(StoreError) -> Bool
     ) throws(StoreError) -> ChangeRun {
         let changes = try engine.changes(of: state, since: since, isExchange: true)
@@ -148,8 +150,12 @@ extension Dataset {
         var known = KnownChanges(excluding, wiped: knowledge.lifecycle.wiped)
         var through = since
         var isFull = false
-        while !isFull,
-            let syncCount = try steps.next({ (entry, tables) throws(StoreError) -> SyncCount in
+        if let memory {
+            steps.leaveOut(memory.superseded(of: steps.dataset))
+            steps.pause(afterSkips: memory.passedMax)
+        }
+        while !isFull {
+            let found = try steps.next { (entry, tables) throws(StoreError) -> SyncCount in
                 let change = ChangeView(entry, tables)
                 let isForgotten =
                     !knowledge.forgotten.isEmpty && change.isDeleted
@@ -158,11 +164,20 @@ extension Dataset {
                     isFull = try !body(change)
                 }
                 return change.syncCount
-            })
-        {
-            if !isFull || engine.options.plantedBugs.contains(.advanceCursorPastCap) {
-                through = syncCount
             }
+            if let syncCount = found {
+                if !isFull || engine.options.plantedBugs.contains(.advanceCursorPastCap) {
+                    through = syncCount
+                }
+                continue
+            }
+            // At the end, or after many that were superseded.
+            guard let memory, steps.isPaused else { break }
+            let superseded = memory.superseded(
+                of: steps.dataset, since: steps.through, through: knowledge.syncCount.rawValue,
+                steps.moment)
+            if let superseded { steps.leaveOut(superseded) }
+            steps.pause(afterSkips: .max)
         }
         return ChangeRun(
             through: isFull ? through : max(since, knowledge.syncCount), isLast: !isFull,

@@ -1,47 +1,116 @@
 internal import Synchronization
 
+/// Whose changes somebody waits for.
+enum ChangeInterest: Sendable {
+    case all
+    case named([String])
+}
+
 /// Tasks that sleep until a dataset changes, or any does.
+///
+/// Whoever changes a dataset finds those who wait for it by its name, so that of very many who wait
+/// for others nobody is disturbed, and a write costs no more for them.
 final class ChangeWaiters: Sendable {
-    private struct Waiter {
-        /// nil: any.
-        let dataset: String?
+    private struct Sleeper {
+        let interest: ChangeInterest
         let continuation: CheckedContinuation<Void, Never>
     }
 
     private struct Mailbox {
+        let interest: ChangeInterest
         weak var mailbox: ChangeMailbox?
     }
 
     private struct Waiters {
-        var next = 0
-        var waiting: [Int: Waiter] = [:]
-        var mailboxes: [Int: Mailbox] = [:]
+        private var next = 0
+        private(set) var sleepers: [Int: Sleeper] = [:]
+        private var mailboxes: [Int: Mailbox] = [:]
+        /// Sleepers and mailboxes to whom all changes matter.
+        private var ofAll: Set<Int> = []
+        /// The others, by the names of datasets; none is empty.
+        private var ofNamed: [String: Set<Int>] = [:]
         var isClosed = false
+
+        mutating func takeToken() -> Int {
+            next += 1
+            return next
+        }
+
+        mutating func add(_ sleeper: Sleeper, as token: Int) {
+            sleepers[token] = sleeper
+            note(token, sleeper.interest)
+        }
+
+        mutating func add(_ mailbox: Mailbox, as token: Int) {
+            mailboxes[token] = mailbox
+            note(token, mailbox.interest)
+        }
+
+        mutating func removeSleeper(_ token: Int) -> Sleeper? {
+            guard let sleeper = sleepers.removeValue(forKey: token) else { return nil }
+            forget(token, sleeper.interest)
+            return sleeper
+        }
+
+        mutating func removeMailbox(_ token: Int) {
+            guard let mailbox = mailboxes.removeValue(forKey: token) else { return }
+            forget(token, mailbox.interest)
+        }
+
+        /// To whom a change of a dataset matters. O(answer).
+        func interested(in dataset: String) -> (mailboxes: [ChangeMailbox], sleepers: [Int]) {
+            var found: [ChangeMailbox] = []
+            var tokens: [Int] = []
+            for set in [ofAll, ofNamed[dataset] ?? []] {
+                for token in set {
+                    if let mailbox = mailboxes[token]?.mailbox { found.append(mailbox) }
+                    if sleepers[token] != nil { tokens.append(token) }
+                }
+            }
+            return (found, tokens)
+        }
+
+        private mutating func note(_ token: Int, _ interest: ChangeInterest) {
+            switch interest {
+            case .all: ofAll.insert(token)
+            case .named(let names): for name in names { ofNamed[name, default: []].insert(token) }
+            }
+        }
+
+        private mutating func forget(_ token: Int, _ interest: ChangeInterest) {
+            switch interest {
+            case .all: ofAll.remove(token)
+            case .named(let names):
+                for name in names {
+                    ofNamed[name]?.remove(token)
+                    if ofNamed[name]?.isEmpty ?? false { ofNamed[name] = nil }
+                }
+            }
+        }
     }
 
     private let waiters = Mutex(Waiters())
+    /// Never below the number of sleepers and mailboxes: it grows with them, under their lock. Were
+    /// one taken off that is not counted yet, somebody else would seem not to be there.
     private let count = Atomic<Int>(0)
 
-    /// Sleeps until the dataset changes, the store is closed or the task is cancelled.
+    /// Sleeps until a dataset changes that is waited for, the store is closed or the task is
+    /// cancelled.
     ///
-    /// - Parameters:
-    ///   - dataset: nil for any.
-    ///   - isDue: asked after the sleeper is known to the wakers; true means that there is already
-    ///     something, so that no change between looking and sleeping is missed.
-    func wait(for dataset: String?, isDue: @Sendable () -> Bool) async {
-        let token = waiters.withLock { waiters in
-            waiters.next += 1
-            return waiters.next
-        }
+    /// - Parameter isDue: asked after the sleeper is known to the wakers; true means that there is
+    ///   already something, so that no change between looking and sleeping is missed.
+    func wait(for interest: ChangeInterest, isDue: @Sendable () -> Bool) async {
+        let token = waiters.withLock { $0.takeToken() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isRefused = waiters.withLock { waiters in
                     guard !waiters.isClosed else { return true }
-                    waiters.waiting[token] = Waiter(dataset: dataset, continuation: continuation)
+                    waiters.add(
+                        Sleeper(interest: interest, continuation: continuation), as: token)
+                    count.wrappingAdd(1, ordering: .sequentiallyConsistent)
                     return false
                 }
                 guard !isRefused else { return continuation.resume() }
-                count.wrappingAdd(1, ordering: .sequentiallyConsistent)
                 if isDue() || Task.isCancelled { wake(token) }
             }
         } onCancel: {
@@ -49,34 +118,29 @@ final class ChangeWaiters: Sendable {
         }
     }
 
-    /// A mailbox that is told of every dataset that changes from now on.
-    func openMailbox() -> ChangeMailbox {
-        let number = waiters.withLock { waiters in
-            waiters.next += 1
-            return waiters.next
+    /// A mailbox that is told of every dataset that changes from now on and is asked about.
+    func openMailbox(for interest: ChangeInterest = .all) -> ChangeMailbox {
+        let token = waiters.withLock { $0.takeToken() }
+        let mailbox = ChangeMailbox(token, of: self)
+        waiters.withLock { waiters in
+            waiters.add(Mailbox(interest: interest, mailbox: mailbox), as: token)
+            count.wrappingAdd(1, ordering: .sequentiallyConsistent)
         }
-        let mailbox = ChangeMailbox(number, of: self)
-        waiters.withLock { $0.mailboxes[number] = Mailbox(mailbox: mailbox) }
-        count.wrappingAdd(1, ordering: .sequentiallyConsistent)
         return mailbox
     }
 
-    fileprivate func removeMailbox(_ number: Int) {
-        waiters.withLock { _ = $0.mailboxes.removeValue(forKey: number) }
+    fileprivate func removeMailbox(_ token: Int) {
+        waiters.withLock { $0.removeMailbox(token) }
         count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Wakes whoever waits for the dataset. Costs one load when nobody does.
+    /// Wakes whoever waits for the dataset. Costs one load when nobody waits for anything.
     func wakeAll(for dataset: String) {
         // What the store notes for itself is no change to anybody.
         guard count.load(ordering: .sequentiallyConsistent) > 0, !DatasetName.isSystem(dataset)
         else { return }
-        let (mailboxes, tokens) = waiters.withLock { waiters in
-            let tokens = waiters.waiting.filter { _, waiter in
-                waiter.dataset == nil || waiter.dataset == dataset
-            }
-            return (waiters.mailboxes.values.compactMap(\.mailbox), Array(tokens.keys))
-        }
+        // Mailboxes leave the lock, since the last to let one go takes it.
+        let (mailboxes, tokens) = waiters.withLock { $0.interested(in: dataset) }
         for mailbox in mailboxes {
             mailbox.add(dataset)
         }
@@ -87,12 +151,12 @@ final class ChangeWaiters: Sendable {
 
     var isClosed: Bool { waiters.withLock { $0.isClosed } }
 
-    var sleeperCount: Int { waiters.withLock { $0.waiting.count } }
+    var sleeperCount: Int { waiters.withLock { $0.sleepers.count } }
 
     func close() {
         let tokens = waiters.withLock { waiters in
             waiters.isClosed = true
-            return Array(waiters.waiting.keys)
+            return Array(waiters.sleepers.keys)
         }
         for token in tokens {
             wake(token)
@@ -100,10 +164,10 @@ final class ChangeWaiters: Sendable {
     }
 
     private func wake(_ token: Int) {
-        let waiter = waiters.withLock { $0.waiting.removeValue(forKey: token) }
-        guard let waiter else { return }
+        let sleeper = waiters.withLock { $0.removeSleeper(token) }
+        guard let sleeper else { return }
         count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
-        waiter.continuation.resume()
+        sleeper.continuation.resume()
     }
 }
 

@@ -16,7 +16,7 @@ package final class ChangedDatasets: Sendable {
         while !Task.isCancelled, !waiters.isClosed {
             let names = mailbox.takeAll()
             guard names.isEmpty else { return names }
-            await waiters.wait(for: nil) { !mailbox.isEmpty }
+            await waiters.wait(for: .all) { !mailbox.isEmpty }
         }
         return []
     }

@@ -22,10 +22,11 @@ extension Store {
         of counts: [String: SyncCount]
     ) async throws(StoreError) -> [String: SyncCount] {
         // Opened before anything is looked at, so that no change falls between.
-        let mailbox = engine.waiters.openMailbox()
+        let interest = ChangeInterest.named(Array(counts.keys))
+        let mailbox = engine.waiters.openMailbox(for: interest)
         var ahead = try datasetsAhead(of: counts)
         while ahead.isEmpty, !Task.isCancelled, !engine.waiters.isClosed {
-            await engine.waiters.wait(for: nil) { !mailbox.isEmpty }
+            await engine.waiters.wait(for: interest) { !mailbox.isEmpty }
             var changed: [String: SyncCount] = [:]
             for name in mailbox.takeAll() {
                 changed[name] = counts[name]

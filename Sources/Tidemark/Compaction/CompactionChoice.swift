@@ -41,7 +41,9 @@ enum CompactionChoice {
     /// clear. O(segments, and datasets in each).
     ///
     /// Tombstones in the oldest run of a dataset have nothing to delete any more. They count only
-    /// where the merge takes them away.
+    /// where the merge takes them away. Marks of records that were dropped here alone count among
+    /// them, as in the tables of segments: above older entries they hide what was dropped, and the
+    /// merge takes away both, whatever peers have seen.
     ///
     /// - Parameter forgets: whether nothing is left of a dataset's tombstones after a merge.
     static func datasetToClear(

@@ -60,7 +60,7 @@ extension Engine {
         }
     }
 
-    /// Waits until neither sealing nor merging has anything left to do.
+    /// Waits until neither sealing nor merging nor the scout has anything left to do.
     func waitForBackgroundWork() throws(StoreError) {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
@@ -69,6 +69,9 @@ extension Engine {
                     || isCompactionWanted
             {
                 awaitBackground()
+            }
+            while hasScout, !isClosed, isScouting || scoutRequest != nil {
+                monitor.wait(for: scoutChanged)
             }
             try checkWritable()
         }

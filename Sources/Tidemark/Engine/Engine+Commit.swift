@@ -186,15 +186,19 @@ extension Engine {
         }
     }
 
-    /// A local write that has seen more than the dataset's vector says. Under `monitor`.
+    /// A local write that has seen something else than the dataset's vector says. Under `monitor`.
     ///
-    /// - Parameter time: of the write that it repeats; nil for now.
+    /// - Parameters:
+    ///   - seen: what it has seen in any case.
+    ///   - claims: what it has seen of all else in the dataset's vector, at most; nil for all.
+    ///   - time: of the write that it repeats; nil for now.
     func appendLocal(
         _ state: DatasetState, kind: EntryKind, key: ByteView, value: ByteView,
-        expiresAt: UInt64 = 0, seen: VersionVector, at time: HybridTime? = nil,
-        to block: inout LogBlockWriter, memtable: Memtable
+        expiresAt: UInt64 = 0, seen: VersionVector, claiming claims: VersionVector? = nil,
+        at time: HybridTime? = nil, to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
-        let others = state.vector.union(seen).removing(replicaID)
+        let claimed = claims.map { state.vector.intersection($0) } ?? state.vector
+        let others = claimed.union(seen).removing(replicaID)
         let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)
         return stamp(
             state, kind: kind, key: key, value: value, expiresAt: expiresAt, origin: origin,
@@ -235,6 +239,7 @@ extension Engine {
             counted.puts &+= 1
         } else {
             counted.deletes &+= 1
+            noteDeletion(of: key, in: state.recordsID, memtable)
         }
         block.append(
             kind, dataset: state.recordsID, key: key, value: value, stamp: stamp,

@@ -53,6 +53,14 @@ extension Engine {
         if isMarkDue, isMarkDurable { try syncAll() }
     }
 
+    /// Whether anything was written that is not known to be durable. Under `monitor`.
+    var hasUnsynced: Bool {
+        guard unsyncedLogs.isEmpty else { return true }
+        guard let log = active?.log else { return false }
+        // An empty block at the end holds nothing: it tells how far the log is durable.
+        return log.appended > max(log.durable, FileHeader.byteCount) && !log.endsInMark
+    }
+
     /// Group commit: one of those who wait syncs for all that has been appended by then; the
     /// others find that done, or the next of them syncs for the rest.
     ///

@@ -1,9 +1,10 @@
 // A store without threads, for simulations that must do the same each time.
 //
-// What the three background threads would do is done on the thread of the caller, at the moment
+// What the background threads would do is done on the thread of the caller, at the moment
 // at which it would have to wait for it: a log is sealed when the queue is full or compaction
 // wants it sealed, and a log is made when one is needed. Runs are merged only on demand, by
-// ``Store/compact()`` or a step at a time. One thread uses such a store, so whoever waits for
+// ``Store/compact()`` or a step at a time, and so are deletions followed
+// (``Store/scoutStep()``). One thread uses such a store, so whoever waits for
 // something else than that waits for ever; that is a bug of the caller.
 
 extension Engine {

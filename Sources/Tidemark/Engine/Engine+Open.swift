@@ -155,14 +155,21 @@ extension Engine {
             BackgroundThread { [self] in runPreparing() },
             BackgroundThread { [self] in runCompaction() },
         ]
+        if hasScout { threads.append(BackgroundThread { [self] in runScouting() }) }
     }
 
     /// Stops the background work, makes everything durable and gives up the lock.
+    ///
+    /// After a failure nothing more is synced: what a failed sync left in doubt no second one
+    /// settles. Whether anything is in doubt is told.
     func close() throws(StoreError) {
         var result: Result<Void, StoreError> = .success(())
         let isWriter = monitor.withLock {
             isClosing = true
-            return !isClosed && !options.isReadOnly && failure == nil
+            guard !isClosed, !options.isReadOnly else { return false }
+            guard let failure else { return true }
+            if hasUnsynced { result = .failure(.closedInDoubt(failure)) }
+            return false
         }
         if isWriter {
             result = Result { () throws(StoreError) in
@@ -174,6 +181,7 @@ extension Engine {
             isClosed = true
             refusesReaders.store(true, ordering: .releasing)
             monitor.broadcast()
+            scoutChanged.broadcast()
             defer { self.threads = [] }
             return self.threads
         }
@@ -236,6 +244,16 @@ extension Engine {
 }
 
 extension StoreError {
+    /// - Parameter cause: what stopped the writer.
+    fileprivate static func closedInDoubt(_ cause: StoreError) -> StoreError {
+        StoreError(
+            .writerStopped,
+            "the store is closed, but not all that was written is known to be durable, since an "
+                + "earlier write failed; remedy the cause and open the store again. The cause: "
+                + cause.message,
+            location: cause.location, systemError: cause.systemError)
+    }
+
     static func notAStore(_ path: String) -> StoreError {
         StoreError(
             .notAStore,

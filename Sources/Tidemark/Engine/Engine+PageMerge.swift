@@ -66,6 +66,7 @@ extension Engine {
             else { throw .beyondLimits }
         }
         guard page.vectors.allSatisfy(\.isCountable), end.vector.isCountable,
+            end.through.rawValue <= Limits.countMax,
             page.authors.allSatisfy({ $0.utf8.count <= Limits.authorBytesMax }),
             end.meeting?.isStorable ?? true
         else { throw .beyondLimits }

@@ -165,6 +165,7 @@ extension Engine {
     ) throws(StoreError) {
         let log = memtable.log
         var reader = LogItemReader(payload, of: log)
+        var isDatedElsewhere = false
         while let item = try reader.next(
             originCount: memtable.tables.originCount, at: offset, of: log)
         {
@@ -203,8 +204,13 @@ extension Engine {
                 let state = try state(named: name)
                 state.retire(peer)
                 touch(state)
+            case .dated:
+                isDatedElsewhere = true
+                continue
             case .entry(let entry, let start):
-                try unsafe replay(entry, at: start, into: memtable, &memo)
+                try unsafe replay(
+                    entry, at: start, isDatedElsewhere: isDatedElsewhere, into: memtable, &memo)
+                isDatedElsewhere = false
                 continue
             }
             // Whatever it was, it may have changed what the next entry means.
@@ -241,9 +247,10 @@ extension Engine {
         touch(state)
     }
 
+    /// - Parameter isDatedElsewhere: whether its date is of somebody else's write.
     private func replay(
-        _ entry: Entry, at start: UnsafeRawPointer, into memtable: Memtable,
-        _ memo: inout ReplayMemo
+        _ entry: Entry, at start: UnsafeRawPointer, isDatedElsewhere: Bool,
+        into memtable: Memtable, _ memo: inout ReplayMemo
     ) throws(StoreError) {
         sequence += 1
         unsafe memtable.insert(entry, at: start, sequence: sequence)
@@ -266,7 +273,9 @@ extension Engine {
         memo.counter = max(memo.counter, stamp.counter)
         if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }
         let time = HybridTime(rawValue: stamp.time)
-        if memo.isOwn { clock.see(time) } else { see(time) }
+        // What outlived a deletion is dated after that, by whoever saw to it, under its own dot.
+        let isOfClock = memo.isOwn && !time.isOutliving && !isDatedElsewhere
+        if isOfClock { clock.see(time) } else { see(time) }
     }
 
     /// Queues a complete log for sealing.

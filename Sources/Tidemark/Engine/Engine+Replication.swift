@@ -51,7 +51,10 @@ extension Engine {
             stamps.counts.after = state.syncCount
             try apply(batch.drops, to: state, &block, memtable)
             for replica in batch.disowned {
-                disown(replica, isSettled: batch.isSettled, in: state, &block)
+                // Where the peer claims nothing of it either, what lies here under it would be in
+                // no vector, and a write would not descend from what it replaces.
+                let isClaimed = batch.seen.map { $0[replica] > 0 } ?? true
+                disown(replica, isSettled: batch.isSettled && isClaimed, in: state, &block)
             }
             if let forgotten = batch.forgotten { note(forgotten, in: state, &block) }
             if let seen = batch.seen {
@@ -105,7 +108,7 @@ extension Engine {
         }
         // What is written of it must be such as can be read again.
         guard batch.seen?.isCountable ?? true,
-            batch.checkpoint?.1.vector.isCountable ?? true,
+            batch.checkpoint?.1.isCountable ?? true,
             batch.writes.allSatisfy({ $0.isCountable }),
             batch.lifecycle?.wiped.isCountable ?? true,
             batch.forgotten?.isStorable ?? true, batch.meeting?.isStorable ?? true,
@@ -130,7 +133,7 @@ extension Engine {
             }
             previous = version
             if case .rewrite(_, _, let seen, _, _) = write.content {
-                bytes += LogBlockWriter.definitionBytesMax(seen.union(state.vector))
+                bytes += 1 + LogBlockWriter.definitionBytesMax(seen.union(state.vector))
             }
             if case .resolve = write.content {
                 bytes += LogBlockWriter.definitionBytesMax(version.vector)
@@ -195,14 +198,18 @@ extension Engine {
             state.noteApplied(both)
             return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
-                seen: both, to: &block, memtable: memtable)
+                seen: both, claiming: write.claims, to: &block, memtable: memtable)
         case .rewrite(_, let version, let seen, let keepsTime, let expiresAt):
             see(version.time)
             state.noteApplied(seen)
+            // Or the clock would go along with it when the log is replayed.
+            if keepsTime, version.time > latestBelieved {
+                block.append(bytes: [LogItem.Code.dated.rawValue])
+            }
             return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
-                seen: seen, at: keepsTime ? version.time.next : nil, to: &block,
-                memtable: memtable)
+                seen: seen, claiming: write.claims, at: keepsTime ? version.time.next : nil,
+                to: &block, memtable: memtable)
         case .outlive(_, let version, let expiresAt):
             let count = VersionVector([
                 Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
@@ -430,6 +437,13 @@ extension Dataset {
 extension VersionVector {
     /// Whether no counter is beyond ``Limits/countMax``.
     var isCountable: Bool { dots.allSatisfy { $0.counter <= Limits.countMax } }
+}
+
+extension PeerCheckpoint {
+    fileprivate var isCountable: Bool {
+        pulledThrough.rawValue <= Limits.countMax && pushedThrough.rawValue <= Limits.countMax
+            && vector.isCountable
+    }
 }
 
 extension ReplicatedWrite {

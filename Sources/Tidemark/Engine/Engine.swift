@@ -5,8 +5,8 @@ internal import Synchronization
 /// Thread rule. One lock, `monitor`, guards everything that changes with writes. It is held while
 /// a commit is encoded and published, never while anyone waits for a disk, apart from making a
 /// log that nobody prepared. Readers take a view from `views` and `visibleSequence`, and no lock
-/// that a writer holds for long. Three threads work in the background: one seals logs, one makes
-/// them ahead of need, one compacts.
+/// that a writer holds for long. Four threads work in the background: one seals logs, one makes
+/// them ahead of need, one compacts, and one goes after long rows of deletions.
 ///
 /// Order of a commit: room in the log, versions, bytes in the log, checksum, memtable, sequence
 /// published, lock released, and then the wait for durability if it was asked for.
@@ -36,6 +36,9 @@ final class Engine: @unchecked Sendable {
     let events: EventDelivery
     /// Of the sync module: what is in memory only, for as long as the store is open.
     let settledExchanges = Mutex<[SettledExchange]>([])
+    let heldLooks = HeldLooks()
+    /// See ``Store/takeRenewalForStranger()``.
+    let hasRenewedForStranger = Atomic<Bool>(false)
 
     // All of the following under `monitor`.
     var catalog: DatasetCatalog
@@ -75,6 +78,13 @@ final class Engine: @unchecked Sendable {
     var expiresFromInWalk: UInt64?
     /// The next sweep waits until then, so that sweeping never takes more than its share of time.
     var sweepsFrom: UInt64 = 0
+    /// The deletions that came last.
+    var deletionRow = DeletionRow()
+    /// What the scout is to do next; of several requests the last, with what joins it.
+    var scoutRequest: ScoutRequest?
+    var isScouting = false
+    /// What the scout waits for, and who waits for the scout.
+    let scoutChanged = Monitor.Condition()
     /// Logs before the active one that are not known to be durable, oldest first.
     var unsyncedLogs: [LogSegment] = []
     var durablePosition = LogPosition(log: 0, offset: 0)

@@ -113,7 +113,7 @@ public final class OperationCursor {
     ) throws(StoreError) -> LogOperation? {
         let file = FileName.log(memtable.log.number)
         switch item {
-        case .replica, .vector, .author, .origin:
+        case .replica, .vector, .author, .origin, .dated:
             return nil
         case .entry(let entry, _):
             return try operation(entry, memtable.tables, file: file, offset: offset)

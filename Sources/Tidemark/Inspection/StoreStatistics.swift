@@ -4,6 +4,7 @@ public struct StoreStatistics: Hashable, Sendable {
         public let name: String
         /// Live records.
         public var recordCount = 0
+        /// Marks of records that were dropped here alone are among them: see ``Record/isDropped``.
         public var tombstoneCount = 0
         /// Bytes of the keys and values of live records.
         public var keyBytes = 0

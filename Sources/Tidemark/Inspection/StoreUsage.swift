@@ -7,7 +7,8 @@ public struct StoreUsage: Hashable, Sendable {
         public let name: String?
         /// All versions of all records, those that newer ones have superseded included.
         public internal(set) var entryCount = 0
-        /// Of these deletions.
+        /// Of these deletions, and marks of records that were dropped here alone: see
+        /// ``Record/isDropped``.
         public internal(set) var tombstoneCount = 0
         /// Bytes of keys and values, before compression.
         public internal(set) var keyBytes: UInt64 = 0

@@ -125,33 +125,11 @@ struct Verifier {
     static func check(
         _ log: LogSegment, _ manifest: Manifest, _ report: inout VerificationReport
     ) {
-        let isAsClosed = manifest.closedLog == log.number
         report.filesChecked += 1
-        let head = unsafe ByteView(
-            base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
-        // A log that was prepared and never begun holds nothing yet.
-        if head.array.allSatisfy({ $0 == 0 }) {
-            var behind = LogScanner(log.bytes, segment: log.number, from: 0)
-            behind.lookBehindEnd()
-            let isOlder = log.number < manifest.closedLog && behind.hasBlockBehindEnd
-            if behind.markMax > 0 || isAsClosed || isOlder {
-                report.damages.append(
-                    Malformed("the header of a log with durable blocks is missing")
-                        .error(in: log.path, at: 0))
-            }
-            return
-        }
-        noteErrors(&report) { () throws(StoreError) in
-            let header = try FileHeader(
-                head, expecting: .log, segment: log.number, tag: manifest.tag,
-                path: log.path)
-            let sizeMin = isAsClosed ? manifest.closedSize : 0
-            guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
-                throw Malformed(
-                    "the log has \(log.reserved) bytes where \(sizeMin) to "
-                        + "\(header.capacity) belong"
-                ).error(in: log.path, at: UInt64(log.reserved))
-            }
+        do throws(StoreError) {
+            guard try isBegun(log, manifest) else { return }
+        } catch {
+            report.damages.append(error)
         }
         var scanner = LogScanner(log.bytes, segment: log.number)
         let tables = VersionTables()
@@ -167,6 +145,7 @@ struct Verifier {
             report.bytesChecked += UInt64(BlockHeader.byteCount + payload.count)
         }
         if !scanner.isEnded { scanner.lookBehindEnd() }
+        let isAsClosed = log.number == manifest.closedLog
         var durable = max(UInt64(scanner.markMax), isAsClosed ? manifest.closedAt : 0)
         if log.number < manifest.closedLog { durable = UInt64(log.reserved) }
         if !scanner.isEnded, durable > UInt64(scanner.offset) {
@@ -175,6 +154,47 @@ struct Verifier {
                     "the block here is damaged: the log was durable up to byte \(durable)"
                 ).error(in: log.path, at: UInt64(scanner.offset)))
         }
+    }
+
+    /// Checks the header of a log. False if the log was prepared and never begun: where its header
+    /// belongs stand zeros, or that of the log whose file it was before. It holds nothing yet, and
+    /// opening and repair pass over it, too.
+    private static func isBegun(
+        _ log: LogSegment, _ manifest: Manifest
+    ) throws(StoreError) -> Bool {
+        let head = unsafe ByteView(
+            base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
+        let header: FileHeader
+        do {
+            header = try FileHeader(
+                head, expecting: .log, segment: log.number, tag: nil, path: log.path)
+        } catch let error where error.code == .corruption || error.code == .notAStore {
+            guard provesDurable(log, manifest) else { return false }
+            guard head.array.contains(where: { $0 != 0 }) else {
+                throw Malformed("the header of a log with durable blocks is missing")
+                    .error(in: log.path, at: 0)
+            }
+            throw error
+        }
+        guard header.tag == manifest.tag else {
+            throw Malformed("the log is of another store").error(in: log.path, at: 48)
+        }
+        let sizeMin = log.number == manifest.closedLog ? manifest.closedSize : 0
+        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
+            throw Malformed(
+                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
+            ).error(in: log.path, at: UInt64(log.reserved))
+        }
+        return true
+    }
+
+    /// As opening sees it: see `Engine.recoverLogs()`.
+    private static func provesDurable(_ log: LogSegment, _ manifest: Manifest) -> Bool {
+        guard log.number != manifest.closedLog else { return true }
+        var scanner = LogScanner(log.bytes, segment: log.number, from: 0)
+        scanner.lookBehindEnd()
+        return scanner.markMax > 0
+            || scanner.hasBlockBehindEnd && log.number < manifest.closedLog
     }
 
     private static func check(

@@ -14,6 +14,7 @@
 ///     14  forgotten:  counted name, vector and 8 bytes time of deletions that may be forgotten
 ///     15  retired:    counted name, 16 bytes id of a peer that is waited for no longer
 ///     16  entry:      see ``EntryLayout``
+///     17  dated:      nothing; the date of the next entry is not from this store's clock
 @safe
 enum LogItem {
     case replica(ReplicaID)
@@ -29,6 +30,7 @@ enum LogItem {
     case forgotten(name: String, ForgottenDeletions)
     case retired(name: String, ReplicaID)
     case entry(Entry, at: UnsafeRawPointer)
+    case dated
 
     enum Code: UInt8 {
         case replica = 1
@@ -44,6 +46,7 @@ enum LogItem {
         case forgotten = 14
         case retired = 15
         case entry = 16
+        case dated = 17
     }
 }
 
@@ -133,6 +136,8 @@ struct LogItemReader {
                     author: try reader.varint32()))
         case .entry:
             return try entry(originCount: originCount)
+        case .dated:
+            return .dated
         }
     }
 
@@ -155,8 +160,7 @@ struct LogItemReader {
         // A deletion without a counter is the mark of a dropped record.
         guard entry.dataset > 0, !entry.key.isEmpty,
             stamp.counter > 0 || entry.kind == .delete, stamp.syncCount > 0,
-            !entry.isSuperseded, !entry.isApart, stamp.counter <= Limits.countMax,
-            stamp.syncCount <= Limits.countMax
+            !entry.isSuperseded, !entry.isApart
         else { throw Malformed("an operation has an impossible field") }
         return unsafe .entry(entry, at: start)
     }
@@ -198,8 +202,8 @@ extension ByteReader {
 
     mutating func checkpoint() throws(Malformed) -> PeerCheckpoint {
         PeerCheckpoint(
-            pulledThrough: SyncCount(rawValue: try varint()),
-            pushedThrough: SyncCount(rawValue: try varint()), vector: try vector())
+            pulledThrough: SyncCount(rawValue: try varintCount()),
+            pushedThrough: SyncCount(rawValue: try varintCount()), vector: try vector())
     }
 }
 

@@ -105,6 +105,16 @@ final class KeyTable: @unchecked Sendable {
         unsafe tidemark_prefetch(memory + Int(hash & mask))
     }
 
+    /// The same for what readers look at.
+    @inline(__always)
+    func prefetchForReaders(hash: UInt64) {
+        let word = current.load(ordering: .acquiring)
+        let memory = unsafe UnsafeMutablePointer<Atomic<UInt64>>(
+            bitPattern: word & ~Self.bitsMask)!
+        let mask = UInt64(1) << UInt64(word & Self.bitsMask) - 1
+        unsafe tidemark_prefetch(memory + Int(hash & mask))
+    }
+
     /// The place of a key, or an empty one that it can have. For the writer.
     @inline(__always)
     func place(

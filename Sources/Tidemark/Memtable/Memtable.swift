@@ -22,6 +22,7 @@ final class Memtable: @unchecked Sendable {
     private let keys: KeyTable
     private let nodes: NodeStore
     private let order = SortedRuns()
+    private let storeOrder = StoreRuns()
     @exclusivity(unchecked) private var tails: [DatasetID: UInt] = [:]
     /// The dataset of the last change and its node: mostly the next change is in the same.
     @exclusivity(unchecked) private var lastTail: (dataset: DatasetID, node: UInt) = (0, 0)
@@ -140,6 +141,12 @@ final class Memtable: @unchecked Sendable {
         return found
     }
 
+    /// Has the processor fetch what a search for a key looks at first.
+    @inline(__always)
+    func prefetch(hash: UInt64) {
+        keys.prefetchForReaders(hash: hash)
+    }
+
     /// The newest version of a key that a reader of that sequence may see. O(1) on average, and
     /// one step for each version that is newer than that.
     @inline(__always)
@@ -167,6 +174,13 @@ final class Memtable: @unchecked Sendable {
     /// - Parameter asOne: whether to merge them all.
     func sortedRuns(asOne: Bool) -> [SortedRuns.Run] {
         order.runs(of: self, nodes, through: count, asOne: asOne)
+    }
+
+    /// The entries of one of the store's own datasets in sorted runs: all up to a change, whose
+    /// node has that address, and maybe some that came later. O(log n) for each that came since the
+    /// last call.
+    func sortedRuns(of dataset: DatasetID, through newest: UInt) -> [SortedRuns.Run] {
+        storeOrder.runs(of: dataset, through: newest, in: self)
     }
 }
 

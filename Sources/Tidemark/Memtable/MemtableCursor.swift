@@ -15,6 +15,8 @@ struct MemtableCursor {
     let memtable: Memtable
     private var heads: [Head]
     private var current = -1
+    /// Of the heads but the current one, the node that comes first in the direction of the walk.
+    private var runnerUp: NodePointer?
     /// Whether all entries are walked over, as one run: then it is known which come soon.
     private let isWhole: Bool
 
@@ -25,15 +27,21 @@ struct MemtableCursor {
         heads = memtable.sortedRuns(asOne: isWhole).map { Head(run: $0, index: 0) }
     }
 
-    /// Over the entries of a dataset alone if they are few, else over all: so who reads what little
-    /// the store itself has to remember, between one write to a large dataset and the next, does
-    /// not have all of these sorted.
+    /// Over the entries of a dataset alone if it is one of the store's own, over those in a range
+    /// if it has few, else over all: so who reads what little the store itself has to remember,
+    /// between one write to a large dataset and the next, does not have all of these sorted.
     ///
-    /// - Parameter newest: the node of its newest change. What came later is not seen.
-    init(_ memtable: Memtable, changesOf dataset: DatasetID, through newest: NodePointer) {
-        let countMax =
-            Limits.systemDatasetNumbers.contains(dataset) ? Self.storeEntriesMax : Self.entriesMax
-        let run = unsafe memtable.run(through: newest, countMax: countMax)
+    /// - Parameter newest: the node of its newest change. What came later may be passed by.
+    init(
+        _ memtable: Memtable, changesOf dataset: DatasetID, in range: KeyRange,
+        through newest: NodePointer
+    ) {
+        guard !Limits.systemDatasetNumbers.contains(dataset) else {
+            self.init(
+                memtable, memtable.sortedRuns(of: dataset, through: UInt(bitPattern: newest)))
+            return
+        }
+        let run = unsafe memtable.run(through: newest, in: range, countMax: Self.entriesMax)
         self.init(memtable, run.map { [$0] } ?? memtable.sortedRuns(asOne: false))
     }
 
@@ -46,8 +54,6 @@ struct MemtableCursor {
     /// Entries of a dataset that are looked for one by one: as many as take no longer than to
     /// search a run for the start of a walk.
     private static let entriesMax = 32
-    /// The same of one of the store's own, which is mostly small.
-    private static let storeEntriesMax = 1_024
 
     var tables: VersionTables { memtable.tables }
 
@@ -74,26 +80,44 @@ struct MemtableCursor {
         guard current >= 0 else { return }
         heads[current].index += 1
         if isWhole { heads[current].run.prefetch(after: heads[current].index) }
-        if unsafe heads.count > 1 || heads[current].node == nil { choose(isForward: true) }
+        settle(isForward: true)
     }
 
     mutating func stepBack() {
         guard current >= 0 else { return }
         heads[current].index -= 1
-        if unsafe heads.count > 1 || heads[current].node == nil { choose(isForward: false) }
+        settle(isForward: false)
+    }
+
+    /// After the current head was moved: mostly it still comes first.
+    @inline(__always)
+    private mutating func settle(isForward: Bool) {
+        if let node = unsafe heads[current].node {
+            guard let other = unsafe runnerUp,
+                unsafe memtable.precedes(node, other) != isForward
+            else { return }
+        }
+        choose(isForward: isForward)
     }
 
     /// A linear look: there are few runs.
     private mutating func choose(isForward: Bool) {
         current = -1
         var best: NodePointer?
+        var second: NodePointer?
         for index in heads.indices {
             guard let node = unsafe heads[index].node else { continue }
             if let chosen = unsafe best, unsafe memtable.precedes(node, chosen) != isForward {
+                if let other = unsafe second, unsafe memtable.precedes(node, other) != isForward {
+                    continue
+                }
+                unsafe second = node
                 continue
             }
+            unsafe second = best
             unsafe best = node
             current = index
         }
+        unsafe runnerUp = second
     }
 }

@@ -22,6 +22,9 @@ final class SortedRuns: Sendable {
         @inline(__always)
         subscript(index: Int) -> NodePointer { unsafe nodes[index] }
 
+        /// The addresses of its nodes.
+        var places: [UInt] { (0..<count).map { UInt(bitPattern: unsafe self[$0]) } }
+
         /// Has the processor fetch what a walk will need soon: a node some steps ahead, and the
         /// entry of one that was fetched that way before. In the order of keys both lie anywhere.
         @inline(__always)
@@ -36,10 +39,14 @@ final class SortedRuns: Sendable {
 
         private static let stepsAhead = 16
 
-        /// How many nodes stand before a position. O(log n).
+        /// How many nodes stand before a position. O(log n), and O(1) if all do: so where keys are
+        /// written or deleted in their order, runs that lie behind cost a search nothing.
         func count(before position: EntryPosition, _ memtable: Memtable) -> Int {
+            guard count > 0,
+                unsafe memtable.entry(of: self[count - 1]).position.compare(position) >= 0
+            else { return count }
             var low = 0
-            var high = count
+            var high = count - 1
             while low < high {
                 let middle = (low + high) / 2
                 if unsafe memtable.entry(of: self[middle]).position.compare(position) < 0 {
@@ -85,6 +92,14 @@ final class SortedRuns: Sendable {
 
     private static func merged(_ left: Run, _ right: Run, of memtable: Memtable) -> Run {
         let nodes = unsafe PageArray<NodePointer>(capacity: left.count + right.count)
+        // Where keys were written in their order there is nothing to compare.
+        if left.count > 0, right.count > 0,
+            unsafe memtable.precedes(left[left.count - 1], right[0])
+        {
+            unsafe nodes.append(contentsOf: UnsafeBufferPointer(left.nodes.elements))
+            unsafe nodes.append(contentsOf: UnsafeBufferPointer(right.nodes.elements))
+            return unsafe Run(nodes)
+        }
         var (leftIndex, rightIndex) = (0, 0)
         while leftIndex < left.count, rightIndex < right.count {
             if unsafe memtable.precedes(left[leftIndex], right[rightIndex]) {
@@ -112,23 +127,35 @@ extension Memtable {
         return unsafe order != 0 ? order < 0 : node.pointee.order > other.pointee.order
     }
 
-    /// The entries of one dataset up to a change, in their order; nil if they are more than that.
-    func run(through newest: NodePointer, countMax: Int) -> SortedRuns.Run? {
+    /// The entries of one dataset up to a change whose keys are in a range, in their order; nil if
+    /// the dataset has more entries than that, in the range or not. O(entries of the dataset), and
+    /// only those in the range are sorted.
+    func run(through newest: NodePointer, in range: KeyRange, countMax: Int) -> SortedRuns.Run? {
         var found: [UInt] = []
+        var passed = 0
         var node = unsafe Optional(newest)
         while let current = unsafe node {
-            guard found.count < countMax else { return nil }
-            found.append(UInt(bitPattern: current))
+            guard passed < countMax else { return nil }
+            passed += 1
+            if unsafe range.contains(entry(of: current).key) {
+                found.append(UInt(bitPattern: current))
+            }
             unsafe node = current.pointee.previousChange
         }
-        found.sort { left, right in
+        return run(of: found)
+    }
+
+    /// Nodes that are given by their addresses, in the order of their entries. O(n log n), and O(n)
+    /// where they are in that order, or few stretches of them are.
+    func run(of places: [UInt]) -> SortedRuns.Run {
+        let places = places.sorted { left, right in
             guard let left = unsafe NodePointer(bitPattern: left),
                 let right = unsafe NodePointer(bitPattern: right)
             else { return false }
             return unsafe precedes(left, right)
         }
-        let nodes = unsafe PageArray<NodePointer>(capacity: found.count)
-        for place in found {
+        let nodes = unsafe PageArray<NodePointer>(capacity: places.count)
+        for place in places {
             guard let node = unsafe NodePointer(bitPattern: place) else { continue }
             unsafe nodes.append(node)
         }

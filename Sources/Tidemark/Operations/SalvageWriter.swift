@@ -119,8 +119,13 @@ final class SalvageWriter {
             if isSameKey, last?.syncCount == entry.syncCount { continue }
             var version = cursor.version(of: entry.stamp)
             if version == nil {
-                let counter = (counters[entry.dataset] ?? 0) + 1
-                counters[entry.dataset] = counter
+                // What was dropped here alone stays so: a number of its own would make it a
+                // deletion that peers are told of.
+                var counter: UInt64 = 0
+                if !entry.stamp.isMark(of: entry.kind) {
+                    counter = (counters[entry.dataset] ?? 0) + 1
+                    counters[entry.dataset] = counter
+                }
                 // It yields to every version that is dated.
                 version = Version(
                     dot: Dot(replica: id, counter: counter), vector: VersionVector(), time: .zero)

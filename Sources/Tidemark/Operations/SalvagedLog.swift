@@ -142,6 +142,9 @@ final class SalvagedLog {
         switch item {
         case .replica, .vector, .author, .origin:
             tables.define(item)
+        case .dated:
+            // After a repair no date moves the clock further than is believed.
+            break
         case .entry(let entry, _):
             tables.use(entry.stamp.origin)
             entries.append(entry)

@@ -133,7 +133,8 @@ struct SalvagedStates {
                     findings[entry.dataset]!.expiresFrom, stamp.expiresAt)
             }
             guard cursor.version(of: stamp) != nil else {
-                findings[entry.dataset]!.versionsLost += 1
+                // A mark says the same whoever set it.
+                if !stamp.isMark(of: entry.kind) { findings[entry.dataset]!.versionsLost += 1 }
                 continue
             }
             timeMax = max(timeMax, stamp.time)

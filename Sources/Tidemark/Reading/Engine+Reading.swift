@@ -37,7 +37,8 @@ extension Engine {
         }
     }
 
-    private func momentNow() -> Moment {
+    /// Under `monitor`.
+    func momentNow() -> Moment {
         Moment(view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
     }
 

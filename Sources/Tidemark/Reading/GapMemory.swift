@@ -73,7 +73,8 @@ struct KeyGap {
 
 /// Where walks have found nothing but deleted, superseded and expired records, many in a row: so
 /// that the next walk need not pass over all of them again, as it would have to at the front of a
-/// queue, until compaction has cleared them away.
+/// queue, until compaction has cleared them away. After long rows of deletions the scout has
+/// walked there first (`Engine+Scouting.swift`).
 ///
 /// What is noted stays true as long as nobody puts a record into the span: a record that is dead
 /// stays dead for whoever looks later, whatever is sealed or compacted. So whoever puts a record
@@ -101,6 +102,7 @@ final class GapMemory: Sendable {
     /// A bit for each rest of a dataset's number by 64: set if there may be a span of such a one.
     private let datasets = Atomic<UInt64>(0)
     private let passed = Atomic<UInt64>(0)
+    private let scouted = Atomic<UInt64>(0)
 
     /// Whether there may be a gap in a dataset. One load, where there mostly is none.
     @inline(__always)
@@ -124,6 +126,14 @@ final class GapMemory: Sendable {
     /// were any.
     func notePassed(_ count: Int) {
         _ = passed.add(UInt64(count), ordering: .relaxed)
+    }
+
+    /// The same of the scout, which passes over them so that walks need not. For tests.
+    var scoutedCount: UInt64 { scouted.load(ordering: .relaxed) }
+
+    /// Takes note that the scout has passed over dead records.
+    func noteScouted(_ count: Int) {
+        _ = scouted.add(UInt64(count), ordering: .relaxed)
     }
 
     // MARK: - Looking up

@@ -28,16 +28,18 @@ struct MergeCursor {
         self.init(memtables: Array(memtables), runs: try Self.runs(of: view), order: order)
     }
 
-    /// All of one dataset at the moment at which its newest changes in the memtables were these,
-    /// and some of others.
+    /// All of one dataset in a range, at the moment at which its newest changes in the memtables
+    /// were these, and some of others.
     init(
-        _ view: ReadView, order: ScanOrder, of dataset: DatasetID, tails: [UInt]
+        _ view: ReadView, order: ScanOrder, of dataset: DatasetID, in range: KeyRange,
+        tails: [UInt]
     ) throws(StoreError) {
         var memtables: [MemtableCursor] = []
         for (memtable, tail) in zip(view.memtables, tails) {
             guard let newest = unsafe NodePointer(bitPattern: tail) else { continue }
             memtables.append(
-                unsafe MemtableCursor(memtable, changesOf: dataset, through: newest))
+                unsafe MemtableCursor(
+                    memtable, changesOf: dataset, in: range, through: newest))
         }
         self.init(memtables: memtables, runs: try Self.runs(of: view), order: order)
     }
@@ -92,7 +94,7 @@ struct MergeCursor {
     @inline(__always)
     mutating func advancePastKey() throws(StoreError) {
         guard let passed = entry else { return }
-        let hasOthers = try stepOthers(past: passed)
+        if isNextAt(passed) { try stepOthers(past: passed) }
         if current >= memtables.count {
             let index = current - memtables.count
             // In a segment an entry says itself that it has the key of the one before.
@@ -102,7 +104,7 @@ struct MergeCursor {
         } else {
             stepMemtable(past: passed)
         }
-        if hasOthers { choose() } else { settle() }
+        settle()
     }
 
     private mutating func stepMemtable(past passed: Entry) {
@@ -112,15 +114,23 @@ struct MergeCursor {
         } while memtables[current].entry.map { isSameKey($0, passed) } ?? false
     }
 
-    /// Returns whether there were any at that key.
+    /// Whether the source that comes second stands at the key of an entry.
     @inline(__always)
-    private mutating func stepOthers(past passed: Entry) throws(StoreError) -> Bool {
-        guard let next = others.last, let entry = head(next), isSameKey(entry, passed)
-        else { return false }
-        for index in others {
-            while let other = head(index), isSameKey(other, passed) { try step(index) }
+    private func isNextAt(_ passed: Entry) -> Bool {
+        guard let next = others.last, let other = head(next) else { return false }
+        return isSameKey(other, passed)
+    }
+
+    /// Those that stand at the same key come next, one after the other: each takes its new place
+    /// among those that do not, so that nobody looks at the rest. A walk over what was deleted one
+    /// after the other does this at each key.
+    private mutating func stepOthers(past passed: Entry) throws(StoreError) {
+        while isNextAt(passed) {
+            let stepped = others[others.count - 1]
+            repeat { try step(stepped) } while head(stepped).map { isSameKey($0, passed) } ?? false
+            others.removeLast()
+            if let entry = head(stepped) { others.insert(stepped, at: place(of: entry)) }
         }
-        return true
     }
 
     @inline(__always)
@@ -161,10 +171,14 @@ struct MergeCursor {
         entry = head(current)
     }
 
-    /// Where among the others a source with that head belongs.
+    /// Where among the others a source with that head belongs. Mostly it stays in front of all of
+    /// them, so that is looked at first.
     private func place(of entry: Entry) -> Int {
+        guard let next = others.last, let second = head(next), !comesFirst(entry, second) else {
+            return others.count
+        }
         var low = 0
-        var high = others.count
+        var high = others.count - 1
         while low < high {
             let middle = (low + high) / 2
             if let other = head(others[middle]), comesFirst(entry, other) {
@@ -176,10 +190,17 @@ struct MergeCursor {
         return low
     }
 
+    /// The sync counts, which are to be decoded first, are compared only where all else is equal.
     @inline(__always)
     private func comesFirst(_ entry: Entry, _ other: Entry) -> Bool {
-        let difference = entry.position.compare(other.position)
-        return order == .forward ? difference < 0 : difference > 0
+        let isForward = order == .forward
+        guard entry.dataset == other.dataset else {
+            return (entry.dataset < other.dataset) == isForward
+        }
+        let difference = entry.key.compare(other.key)
+        if difference != 0 { return (difference < 0) == isForward }
+        let (count, otherCount) = (entry.syncCount, other.syncCount)
+        return count != otherCount && (count > otherCount) == isForward
     }
 
     private mutating func choose() {

@@ -66,6 +66,21 @@ final class ReadView: @unchecked Sendable {
         return nil
     }
 
+    /// Has the processor fetch what a search for a key looks at first, in each memtable and each
+    /// run: who searches for many can say so some keys ahead, and need not wait for memory then.
+    @inline(__always)
+    func prefetch(_ key: ByteView, in dataset: DatasetID) {
+        let hash = KeyHash.of(key, in: dataset)
+        for index in unsafe 0..<memtableReferences.count {
+            unsafe memtableReferences[index]._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
+        }
+        for index in unsafe 0..<runReferences.count {
+            unsafe runReferences[index]._withUnsafeGuaranteedRef {
+                $0.prefetch(key, in: dataset, hash: hash)
+            }
+        }
+    }
+
     /// Whether there is a version of a key in the memtables or in a run before that one. O(1) in
     /// each of them.
     func hasNewer(

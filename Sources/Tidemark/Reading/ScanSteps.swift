@@ -56,7 +56,8 @@ struct ScanSteps {
             return
         }
         if let tails {
-            cursor = try MergeCursor(moment.view, order: order, of: dataset, tails: tails)
+            cursor = try MergeCursor(
+                moment.view, order: order, of: dataset, in: range, tails: tails)
         } else {
             cursor = try MergeCursor(moment.view, order: order)
         }

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Thread rule: all under one lock, which is held for moments only. Two threads that ask for the
 /// same table at the same time may both make it; the later one stays.
 final class SumTables: Sendable {
-    /// Leaves of all tables together, but for one table that has more: about 8 MB with short keys.
+    /// Leaves of all tables together, but for one table that has more: some 9 MB with short keys.
     static let leavesMax = 65_536
     static let tablesMax = 64
 

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // What the sync module needs of the store. The engine knows nothing of sync beyond it.
 
 extension Dataset {
@@ -15,6 +17,53 @@ extension Dataset {
             try engine.checkOpen()
             return state.peers[peer] ?? PeerCheckpoint()
         }
+    }
+
+    /// How many replicas are registered as peers beside that one, without those that were retired.
+    /// O(1).
+    package func peerCount(beside peer: ReplicaID) throws(StoreError) -> Int {
+        try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return state.peers.count - (state.peers[peer] == nil ? 0 : 1)
+        }
+    }
+
+    /// All replicas of which the dataset remembers that they have written: in what was seen and
+    /// applied, wiped and forgotten. O(those).
+    package func writers() throws(StoreError) -> Set<ReplicaID> {
+        try engine.monitor.withLock { () throws(StoreError) -> Set<ReplicaID> in
+            try engine.checkOpen()
+            var writers: Set<ReplicaID> = []
+            let vectors = [
+                state.vector, state.outstanding, state.lifecycle.wiped, state.forgotten.vector,
+            ]
+            for vector in vectors { for dot in vector.dots { writers.insert(dot.replica) } }
+            return writers
+        }
+    }
+
+    /// How much the dataset holds, and how many deletions it remembers, also while it is deleted.
+    /// O(n).
+    package func extent() throws(StoreError) -> (size: DatasetSize, tombstoneCount: Int) {
+        let (moment, id) = try engine.monitor.withLock { () throws(StoreError) in
+            try engine.checkOpen()
+            return (engine.momentNow(), state.recordsID)
+        }
+        var size = DatasetSize()
+        var tombstoneCount = 0
+        guard id != 0 else { return (size, tombstoneCount) }
+        var steps = try ScanSteps(
+            moment, dataset: id, range: .all, order: .forward, includingDeleted: true)
+        while let entry = try steps.nextEntry() {
+            guard entry.kind != .delete else {
+                tombstoneCount += 1
+                continue
+            }
+            size.recordCount += 1
+            size.keyBytes += entry.key.count
+            size.valueBytes += entry.valueCount
+        }
+        return (size, tombstoneCount)
     }
 
     /// Whether there ever was an exchange with anybody, as far as this store remembers.
@@ -192,6 +241,12 @@ extension Store {
     /// A random number from the same source as the store's own.
     package func randomNumber() -> UInt64 {
         engine.storage.randomUInt64()
+    }
+
+    /// Whether a peer that is not trusted may still make the store take a new id: true for the
+    /// first who asks after it was opened.
+    package func takeRenewalForStranger() -> Bool {
+        !engine.hasRenewedForStranger.exchange(true, ordering: .relaxed)
     }
 
     /// Draws a new ``ReplicaID``: to be called before the next write when a peer has seen more of

@@ -10,41 +10,6 @@
 
 /// Compares the records of one page with a view. Knows nothing of how they are stored.
 struct PageComparison {
-    /// What becomes of a record of the page.
-    enum Step: UInt8 {
-        case ignore
-        /// Stored as it came.
-        case takeIncoming
-        /// The incoming value under a joined version.
-        case takeJoined
-        /// The value that is here under a joined version.
-        case keepJoined
-    }
-
-    struct Decision {
-        var step: Step
-        /// In ``merges``.
-        var merge: UInt32 = 0
-    }
-
-    /// What is more than taking over a record.
-    struct Merge {
-        /// Of the version to be stored under.
-        let dot: Dot
-        let time: HybridTime
-        let author: String
-        /// As it is stored, without what the dot says itself.
-        var vector: VersionVector
-        /// Which merges of the page have one replica, vector and author: see ``shareVectors()``.
-        var group: Int?
-        /// What is here, where that stays. Copied, because nothing may fail any more once a part
-        /// of the page is in the log, and reading can.
-        var kind = EntryKind.put
-        /// In ``kept``.
-        var value = 0..<0
-        var expiresAt: UInt64 = 0
-    }
-
     let page: MergePage
     let rule: MergeRule
     /// What is dated after that wins nothing by its date.
@@ -77,6 +42,10 @@ struct PageComparison {
     private var pairs: [UInt64: Pair] = [:]
     private var lastPair: (key: UInt64, pair: Pair)?
 
+    /// What a search looks at first is fetched from memory while so many records before are
+    /// compared.
+    private static let searchedAhead = 8
+
     /// - Parameters:
     ///   - ours: what had been seen here before the page is compared, without what is held.
     ///   - told: what the peer had seen when it read the page, without what it holds.
@@ -105,6 +74,10 @@ struct PageComparison {
     ) throws(StoreError) {
         begin(seen: seen, wiped: wiped)
         for index in page.items.indices {
+            let ahead = index + Self.searchedAhead
+            if id != 0, ahead < page.items.count {
+                view.prefetch(MergePage.key(of: page.items[ahead], in: all), in: id)
+            }
             let item = page.items[index]
             let origin = incoming[Int(item.origin)]
             if item.highest <= origin.wipedThrough {
@@ -441,14 +414,6 @@ struct PageComparison {
             guard let group = merges[member.merge].group else { continue }
             merges[member.merge].vector = vectors[group]
         }
-    }
-}
-
-extension PageComparison.Merge {
-    fileprivate init(_ version: Version) {
-        self.init(
-            dot: version.dot, time: version.time, author: version.author,
-            vector: version.storedVector)
     }
 }
 

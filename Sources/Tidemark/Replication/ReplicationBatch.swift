@@ -32,11 +32,32 @@ package struct ReplicatedWrite: Sendable {
     /// The version that the local record must still have; nil: there must be no record of the
     /// key, not even a tombstone.
     package let expected: Version?
+    /// What a new local write descends from at most, besides what its content says; nil: all that
+    /// the dataset's vector claims. That claims what an exchange holds apart from the records, too,
+    /// which the write need not have met.
+    package let claims: VersionVector?
 
-    package init(key: [UInt8], content: Content, expected: Version?) {
+    package init(
+        key: [UInt8], content: Content, expected: Version?, claims: VersionVector? = nil
+    ) {
         self.key = key
         self.content = content
         self.expected = expected
+        self.claims = claims
+    }
+
+    /// Whether it is a write of this store's own, with a new dot.
+    package var isNew: Bool {
+        switch content {
+        case .adopt, .outlive: false
+        case .resolve, .rewrite: true
+        }
+    }
+
+    /// The same, claiming no more than that if it is a new write.
+    package func claiming(_ most: VersionVector) -> ReplicatedWrite {
+        guard isNew else { return self }
+        return ReplicatedWrite(key: key, content: content, expected: expected, claims: most)
     }
 
     package var value: [UInt8]? {
@@ -83,10 +104,13 @@ package struct ReplicationBatch: Sendable {
     package var drops: [LocalDrop] = []
     /// Stored with the records.
     package var checkpoint: (peer: ReplicaID, PeerCheckpoint)?
-    /// Former ids of this store under which another one wrote, too: what was seen of them counts
-    /// no more, but for what ``seen`` says.
+    /// Ids, none of them the present one, under which two stores wrote: what was seen of them
+    /// counts no more, but for what ``seen`` says.
     package var disowned: [ReplicaID] = []
-    /// Of these, whether all that lies here under them was compared with what a peer has.
+    /// Of these, whether all that lies here under them was compared with what a peer has, or
+    /// written anew. If the peer's vector is joined (``seen``) and has no entry of one of them,
+    /// that one goes on counting as in the middle of an exchange: a write descends from the
+    /// record that it replaces, and no vector claims anything of it.
     package var isSettled = false
     /// Joined into the dataset's vector: only when everything it covers has been applied.
     package var seen: VersionVector?

@@ -110,24 +110,24 @@ struct SharedMerges {
     mutating func number(
         ofOrigin index: Int, isIncoming: Bool, _ group: () -> Group
     ) -> Int {
-        isIncoming
-            ? number(at: index, in: \.incomingGroups, group)
-            : number(at: index, in: \.localGroups, group)
-    }
-
-    private mutating func number(
-        at index: Int, in list: WritableKeyPath<SharedMerges, [Int]>, _ group: () -> Group
-    ) -> Int {
-        while self[keyPath: list].count <= index { self[keyPath: list].append(-1) }
-        let known = self[keyPath: list][index]
-        if known >= 0 { return known }
+        let known = isIncoming ? incomingGroups : localGroups
+        if index < known.count, known[index] >= 0 { return known[index] }
         let group = group()
         let number = groupNumbers[group] ?? groups.count
         if number == groups.count {
             groups.append(group)
             groupNumbers[group] = number
         }
-        self[keyPath: list][index] = number
+        if isIncoming {
+            Self.put(number, at: index, in: &incomingGroups)
+        } else {
+            Self.put(number, at: index, in: &localGroups)
+        }
         return number
+    }
+
+    private static func put(_ number: Int, at index: Int, in numbers: inout [Int]) {
+        while numbers.count <= index { numbers.append(-1) }
+        numbers[index] = number
     }
 }

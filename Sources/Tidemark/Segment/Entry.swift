@@ -50,6 +50,10 @@ extension Stamp {
     func effectTime(of kind: EntryKind) -> UInt64 {
         expiresAt > 0 && kind == .delete ? max(time, expiresAt << 16) : time
     }
+
+    /// Whether it is that of a mark: the record was dropped in this store alone.
+    @inline(__always)
+    func isMark(of kind: EntryKind) -> Bool { kind == .delete && counter == 0 }
 }
 
 /// One version of one record where it lies: in the log that a memtable indexes, or in a block of
@@ -293,12 +297,15 @@ enum EntryLayout {
         }
         let rest = unsafe ByteView(base: entry.stampStart, count: end - entry.stampStart)
         var reader = ByteReader(rest)
-        _ = try reader.varint()
+        let syncCount = try reader.varintCount()
         let origin = try reader.varint32()
-        _ = try reader.varint()
+        let difference = try reader.varint()
         _ = try reader.varint()
         guard Int(origin) < originCount else {
             throw Malformed("an entry names an origin that is not in the tables")
+        }
+        guard syncCount &+ unzigzag(difference) <= Limits.countMax else {
+            throw Malformed("an entry counts further than anyone can")
         }
         return unsafe (entry, rest.base + reader.offset)
     }

@@ -75,6 +75,13 @@ final class SealedSegment: Sendable {
         }
     }
 
+    /// Has the processor fetch what a search for a key looks at first, if anything was read here.
+    @inline(__always)
+    func prefetch(hash: UInt64) {
+        guard let known = unsafe loaded.reference else { return }
+        unsafe known._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
+    }
+
     /// The newest version of a key in this segment.
     @inline(__always)
     func newest(

@@ -21,7 +21,7 @@ enum KeyStanding {
 
 extension EntryPosition {
     /// As ``compare(_:)`` with any version of a key: 0 if it is one.
-    fileprivate func compare(toKey other: ByteView, in otherDataset: DatasetID) -> Int {
+    func compare(toKey other: ByteView, in otherDataset: DatasetID) -> Int {
         if dataset != otherDataset { return dataset < otherDataset ? -1 : 1 }
         return key.compare(other)
     }
@@ -143,24 +143,11 @@ extension SegmentParts {
         of key: ByteView, in dataset: DatasetID, skipping skipped: Set<Int>
     ) throws(StoreError) -> KeyStanding {
         if skipped.contains(where: { spans($0, key, in: dataset) }) { return .hidden }
-        let position = EntryPosition(before: key, in: dataset)
-        let block = directory.block(of: position)
-        let buffer = BlockBuffer()
-        defer { withExtendedLifetime(buffer) {} }
-        let view = try view(of: block, in: buffer)
-        let slot = view.lowerBound(position)
-        guard slot < view.count else {
-            let isNext =
-                block + 1 < directory.blockCount
-                && directory.position(of: block + 1).compare(toKey: key, in: dataset) == 0
-            return isNext ? .readable : .absent
-        }
-        guard let entry = view.entry(at: slot) else { throw changed(block) }
-        return entry.dataset == dataset && entry.key.equals(key) ? .readable : .absent
+        return try placeByOrder(of: key, in: dataset) == nil ? .absent : .readable
     }
 
     /// Whether versions of a key may lie in a block, by the directory.
-    private func spans(_ block: Int, _ key: ByteView, in dataset: DatasetID) -> Bool {
+    func spans(_ block: Int, _ key: ByteView, in dataset: DatasetID) -> Bool {
         guard block < directory.blockCount else { return false }
         return directory.position(of: block).compare(toKey: key, in: dataset) <= 0
             && directory.position(of: block + 1).compare(toKey: key, in: dataset) >= 0

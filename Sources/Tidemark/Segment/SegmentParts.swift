@@ -15,8 +15,10 @@ final class SegmentParts: @unchecked Sendable {
     let map: UnsafeRawBufferPointer
     let buckets: UnsafeRawPointer
     let bucketCount: Int
-    private let checksums: UnsafeRawPointer
+    let checksums: UnsafeRawPointer
     let checkedChunks: AtomicBitmap
+    /// Parts of the hash index that a search came upon and goes without.
+    let damagedChunks: AtomicBitmap
     let checkedBlocks: AtomicBitmap
     private let changeRows: ByteView
     private let knownLosses = Mutex<SegmentLosses?>(nil)
@@ -75,6 +77,7 @@ final class SegmentParts: @unchecked Sendable {
         unsafe self.checksums = checksums.base
         unsafe buckets = map.baseAddress! + Int(footer.indexOffset)
         checkedChunks = AtomicBitmap(count: chunkCount)
+        damagedChunks = AtomicBitmap(count: chunkCount)
         let blockCount = Int(footer.dataBlockCount)
         checkedBlocks = AtomicBitmap(count: blockCount)
         serial = cache.takeSerial()
@@ -94,12 +97,12 @@ final class SegmentParts: @unchecked Sendable {
     }
 
     /// Takes note of damage that somebody is about to be told by an error.
-    private func told(_ error: StoreError) -> StoreError {
+    func told(_ error: StoreError) -> StoreError {
         cache.events?.tellDamage(error)
         return error
     }
 
-    private func telling<Result>(
+    func telling<Result>(
         _ body: () throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         do throws(StoreError) {
@@ -326,76 +329,6 @@ final class SegmentParts: @unchecked Sendable {
     private func entry(at offset: Int, _ base: UnsafeRawPointer, count: Int) -> Entry? {
         guard offset >= DataBlock.entriesOffset, offset < count else { return nil }
         return unsafe EntryLayout.entry(at: base + offset, end: base + count, timeBase: base)
-    }
-
-    // MARK: - Hash index
-
-    /// The newest version of a key. O(1): one line of the index and the entry itself.
-    @inline(__always)
-    func newest(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64
-    ) throws(StoreError) -> FoundEntry? {
-        try search(key, in: dataset, hash: hash)?.found
-    }
-
-    /// Where the newest entry of a key lies; nil if there is none.
-    func place(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64
-    ) throws(StoreError) -> EntryPlace? {
-        guard let (found, place) = try search(key, in: dataset, hash: hash) else { return nil }
-        found.release()
-        return place
-    }
-
-    @inline(__always)
-    private func search(
-        _ key: ByteView, in dataset: DatasetID, hash: UInt64
-    ) throws(StoreError) -> (found: FoundEntry, place: EntryPlace)? {
-        var number = HashIndex.bucket(of: hash, count: bucketCount)
-        var visited = 0
-        while visited < bucketCount {
-            if !checkedChunks[number / HashIndex.bucketsPerChunk] {
-                try checkChunk(number / HashIndex.bucketsPerChunk)
-            }
-            var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
-            while let place = bucket.nextPlace() {
-                guard let found = try entry(at: place) else { continue }
-                if found.entry.dataset == dataset, found.entry.key.equals(key) {
-                    return (found, place)
-                }
-                found.release()
-            }
-            guard bucket.isOverflown else { return nil }
-            number = number + 1 < bucketCount ? number + 1 : 0
-            visited += 1
-        }
-        return nil
-    }
-
-    /// Compares a part of the hash index with its checksum.
-    func checkChunk(_ chunk: Int) throws(StoreError) {
-        let first = chunk * HashIndex.bucketsPerChunk
-        let count = min(HashIndex.bucketsPerChunk, bucketCount - first)
-        let start = Int(footer.indexOffset) + first * HashIndex.bucketByteCount
-        let byteCount = count * HashIndex.bucketByteCount
-        try telling { () throws(StoreError) in
-            try file.populate(offset: start, count: byteCount)
-        }
-        let bytes = unsafe UnsafeRawBufferPointer(
-            rebasing: map[start..<(start + byteCount)])
-        let expected = unsafe UInt64(
-            littleEndian: (checksums + 8 * chunk).loadUnaligned(as: UInt64.self))
-        guard unsafe checksum64(bytes) == expected else {
-            throw damaged("the hash index: the checksum does not match", at: UInt64(start))
-        }
-        checkedChunks.set(chunk)
-    }
-
-    var chunkCount: Int { checkedChunks.count }
-
-    /// Of a bucket whose chunk was checked.
-    func keyCount(ofBucket number: Int) -> Int {
-        unsafe HashBucket(at: buckets + number << 6, hash: 0).count
     }
 
     // MARK: - Changes

@@ -47,6 +47,16 @@ final class SegmentRun: @unchecked Sendable {
         }
     }
 
+    /// Has the processor fetch what a search for a key looks at first.
+    @inline(__always)
+    func prefetch(_ key: ByteView, in dataset: DatasetID, hash: UInt64) {
+        if isSingle {
+            unsafe first._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
+        } else if let known = unsafe bounds.reference {
+            unsafe known._withUnsafeGuaranteedRef { $0.prefetch(key, in: dataset, hash: hash) }
+        }
+    }
+
     private func newestOfMany(
         of key: ByteView, in dataset: DatasetID, hash: UInt64
     ) throws(StoreError) -> FoundEntry? {
@@ -106,15 +116,27 @@ private final class RunBounds: @unchecked Sendable {
         return unsafe starts[index].key.withUnsafeBytes { unsafe ByteView($0).compare(key) }
     }
 
-    func newest(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64
-    ) throws(StoreError) -> FoundEntry? {
+    /// The first segment that begins with a version of the key, or behind all of them.
+    private func lowerBound(_ key: ByteView, in dataset: DatasetID) -> Int {
         var low = 0
         var high = starts.count
         while low < high {
             let middle = (low + high) / 2
             if compare(middle, key, dataset) < 0 { low = middle + 1 } else { high = middle }
         }
+        return low
+    }
+
+    /// Of the segment that is searched first.
+    func prefetch(_ key: ByteView, in dataset: DatasetID, hash: UInt64) {
+        let first = max(0, lowerBound(key, in: dataset) - 1)
+        unsafe segments[first]._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
+    }
+
+    func newest(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        let low = lowerBound(key, in: dataset)
         // The newest version may be the last entry of one segment, or the first of the next.
         if low > 0, let found = try find(low - 1, key, dataset, hash) { return found }
         guard low < starts.count, compare(low, key, dataset) == 0 else { return nil }

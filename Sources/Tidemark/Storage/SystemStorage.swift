@@ -144,11 +144,19 @@ private final class SystemLock: Sendable {
         let text = Array(String(getpid()).utf8)
         let truncated = calls.make(.ftruncate, path) { ftruncate(descriptor, 0) }
         guard truncated == 0 else { throw .system("cannot empty the lock file", path: path) }
-        let written = calls.make(.pwrite, path) {
-            unsafe pwrite(descriptor, text, text.count, 0)
-        }
-        guard written == text.count else {
-            throw .system("cannot write the process id", path: path)
+        var done = 0
+        while done < text.count {
+            let rest = Array(text[done...])
+            let wanted = calls.count(.pwrite, path, of: rest.count)
+            let written = calls.make(.pwrite, path) {
+                unsafe pwrite(descriptor, rest, wanted, off_t(done))
+            }
+            guard written > 0 else {
+                // Never seen; taking it for progress would be to try for ever.
+                if written == 0 { errno = ENOSPC }
+                throw .system("cannot write the process id", path: path)
+            }
+            done += written
         }
         return lock
     }

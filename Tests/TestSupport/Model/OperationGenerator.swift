@@ -55,7 +55,7 @@ package struct OperationGenerator: Sendable {
         var random = SeededGenerator(seed)
         keys = Self.nastyKeys + Self.ordinaryKeys(ordinaryKeyCount, &random)
         datasetNames =
-            ["a", "A", "b.c:d_e-f", String(repeating: "n", count: 128)]
+            ["a", "A", "b.c:d_e-f", String(repeating: "n", count: Limits.datasetNameBytesMax)]
             + (0..<moreDatasetCount).map { "more-\($0)" }
         self.weights = weights
         self.random = random

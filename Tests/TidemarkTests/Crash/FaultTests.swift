@@ -204,6 +204,34 @@ struct FaultTests {
         try? store.close()
     }
 
+    @Test("Closing after a failure syncs nothing, and tells whether anything is in doubt")
+    func closingAfterFailure() throws {
+        // A write under .process is still to be synced, and is not any more.
+        let storage = SimulatedStorage(seed: Seed(1))
+        let (store, dataset) = try filled(storage, 5)
+        try dataset.put("buffered", for: "key", durability: .process)
+        storage.faults = [StorageFault(.inputOutput, of: [.sync, .syncMapping])]
+        expectError(.inputOutput) { try store.sync() }
+        storage.startTracing()
+        let error = expectError(.writerStopped) { try store.close() }
+        #expect(error?.systemError == EIO)
+        #expect(!storage.trace.contains { $0.kind == .sync || $0.kind == .syncMapping })
+        // It is closed all the same.
+        expectError(.closed) { try dataset.text("key") }
+        try store.close()
+        let (again, main) = try filled(storage, 5)
+        #expect(try main.text("key") == "buffered")
+
+        // Where all that was written is durable, nothing is in doubt.
+        storage.faults = [StorageFault(.inputOutput, of: [.write])]
+        expectError(.inputOutput) { try main.put("never", for: "key") }
+        expectError(.writerStopped) { try main.put("refused", for: "key") }
+        try again.close()
+        let (last, found) = try filled(storage, 0)
+        #expect(try found.text("key") == "buffered")
+        try last.close()
+    }
+
     @Test("A log that the disk cannot read is an error at opening, before any of it is looked at")
     func unreadableLog() throws {
         let storage = SimulatedStorage(seed: Seed(1))

@@ -57,6 +57,54 @@ struct ForgedChecksumTests {
         #expect(try !verifyFindings().isEmpty)
     }
 
+    @Test("A directory that lies about where a block begins hides no key that lies in it")
+    func wrongPosition() throws {
+        let whole = try SealedBytes(store)
+        let table = whole.table(0)
+        let blockCount = Int(whole.bytes.number32(at: table.lowerBound))
+        let commonCount = Int(whole.bytes.number32(at: table.lowerBound + 4))
+        // Behind first bytes, offsets and starts: see the article on the format.
+        let rows = 8 * blockCount + 4 * (blockCount + 1) + 4 * (blockCount + 2)
+        let positions = table.lowerBound + 8 + rows + commonCount
+        var errors = 0
+        for offset in positions..<table.upperBound {
+            var file = whole
+            file.bytes[offset] ^= 1
+            try file.write(store)
+            #expect(try !verifyFindings().isEmpty, "byte \(offset)")
+            errors += try errorsOfGets()
+        }
+        #expect(errors > 0)
+    }
+
+    /// Reads every record by its key: each is right, or an error. Tells how many are errors.
+    private func errorsOfGets() throws -> Int {
+        var options = quickOptions()
+        options.isReadOnly = true
+        let opened: Store
+        do throws(StoreError) {
+            opened = try Store.open(at: store.path, options: options)
+        } catch {
+            return 1
+        }
+        var errors = 0
+        for (name, expected) in store.contents {
+            for record in expected.records {
+                do {
+                    guard let dataset = try opened.existingDataset(name) else {
+                        throw Mismatch("the dataset \(name) is gone")
+                    }
+                    let value = try dataset.get(record.key)
+                    try require(value == record.value, "\(Bytes.summary(record.key)) of \(name)")
+                } catch is StoreError {
+                    errors += 1
+                }
+            }
+        }
+        try opened.close()
+        return errors
+    }
+
     @Test("Verification finds a key that the hash index names beside those of the blocks")
     func strayKeyInIndex() throws {
         var file = try SealedBytes(store)
@@ -90,6 +138,75 @@ struct ForgedChecksumTests {
         #expect(try again.dataset("main").text("log 1") == "in the log 1")
         try again.dataset("main").put("1", for: "a")
         try again.close()
+    }
+
+    private func uncompressed() -> StoreOptions {
+        var options = quickOptions()
+        options.compression = .none
+        options.compactsAutomatically = false
+        return options
+    }
+
+    @Test("An entry whose counter is beyond all counts is damage to verification and readers")
+    func impossibleCounter() throws {
+        let fixture = try StoreFixture(uncompressed())
+        defer { withExtendedLifetime(fixture) {} }
+        try fixture.dataset.put("a value", for: "a key")
+        try fixture.store.compact()
+        try fixture.store.close()
+        let name = try #require(try Files.list(fixture.path).first { $0.hasSuffix(".seg") })
+        var file = try Files.read("\(fixture.path)/\(name)")
+        let needle = bytes("a keya value")
+        let place = try #require(file.indices.first { file[$0...].starts(with: needle) })
+        // Behind the value: the sync count, the origin, and the counter less the sync count.
+        let stamp = place + needle.count
+        try #require(file[stamp] < 60 && file[stamp + 2] == 0)
+        // That makes it one less than none.
+        file[stamp + 2] = 2 * file[stamp] + 1
+        file.mendBlock(at: 64)
+        try Files.write(file, to: "\(fixture.path)/\(name)")
+        #expect(try !Store.verify(at: fixture.path).damages.isEmpty)
+        expectError(.corruption) {
+            let store = try Store.open(at: fixture.path, options: uncompressed())
+            defer { try? store.close() }
+            _ = try store.dataset("main").get("a key")
+        }
+    }
+
+    @Test("A position in a peer's order beyond all counts is damage", arguments: [true, false])
+    func impossiblePosition(isSealed: Bool) throws {
+        let fixture = try StoreFixture(uncompressed())
+        defer { withExtendedLifetime(fixture) {} }
+        let peer = ReplicaID(high: 0x0102_0304_0506_0708, low: 0x090A_0B0C_0D0E_0F10)
+        var batch = ReplicationBatch()
+        batch.checkpoint = (peer, PeerCheckpoint(pulledThrough: SyncCount(rawValue: 1 << 56)))
+        #expect(try fixture.dataset.replicate(batch).isEmpty)
+        try fixture.dataset.put("1", for: "a")
+        if isSealed { try fixture.store.compact() }
+        try fixture.store.close()
+        let ending = isSealed ? ".seg" : ".log"
+        var changed = 0
+        for name in try Files.list(fixture.path) where name.hasSuffix(ending) {
+            var file = try Files.read("\(fixture.path)/\(name)")
+            let needle = [UInt8](1...16) + [UInt8](repeating: 0x80, count: 8) + [1]
+            guard let place = file.indices.first(where: { file[$0...].starts(with: needle) })
+            else { continue }
+            file[place + needle.count - 1] = 2
+            var block = 64
+            while block + 24 + Int(file.number32(at: block + 8)) <= place {
+                block += 24 + Int(file.number32(at: block + 8))
+            }
+            file.mendBlock(at: block)
+            try Files.write(file, to: "\(fixture.path)/\(name)")
+            changed += 1
+        }
+        try #require(changed == 1)
+        expectError(.corruption) {
+            let store = try Store.open(at: fixture.path, options: uncompressed())
+            defer { try? store.close() }
+            _ = try store.dataset("main").get("a")
+        }
+        #expect(try !Store.verify(at: fixture.path).damages.isEmpty)
     }
 
     @Test("A file of the greatest number there is does not stand in the way")

@@ -130,11 +130,13 @@ struct StoreEventTests {
         expectError(.writerStopped) { try observed.dataset.put("3", for: "a") }
         #expect(observed.store.counters().isWriterStopped)
         observed.storage.faults = []
-        let events = try observed.closedEvents()
+        let closing = expectError(.writerStopped) { try observed.store.close() }
+        let events = observed.observer.events
         let causes = events.compactMap { event -> StoreError.Code? in
             if case .writerStopped(let error) = event { error.code } else { nil }
         }
         #expect(causes == [.inputOutput])
+        #expect(events.last == .closed(closing))
     }
 
     @Test("Damage is told once for each place, whoever meets it")

@@ -162,6 +162,48 @@ struct RepairTests {
         try repaired.close()
     }
 
+    @Test("What was dropped in this store alone is told to no peer, if its version is lost, too")
+    func droppedRecord() throws {
+        let fixture = try StoreFixture()
+        defer { withExtendedLifetime(fixture) {} }
+        let writer = ReplicaID(high: 7, low: 7)
+        for (number, key) in ["a", "b"].enumerated() {
+            let version = Version(
+                dot: Dot(replica: writer, counter: UInt64(number + 1)), vector: VersionVector(),
+                time: HybridTime(milliseconds: 1_000, counter: 0))
+            var batch = ReplicationBatch()
+            batch.writes = [
+                ReplicatedWrite(
+                    key: bytes(key), content: .adopt(value: bytes("1"), version: version),
+                    expected: nil)
+            ]
+            #expect(try fixture.dataset.replicate(batch).isEmpty)
+        }
+        let dropped = try #require(try fixture.dataset.storedRecord(for: bytes("a")))
+        var batch = ReplicationBatch()
+        batch.drops = [LocalDrop(key: bytes("a"), expected: dropped.version)]
+        #expect(try fixture.dataset.replicate(batch).isEmpty)
+        try fixture.store.close()
+
+        // Without the header of the log no entry in it has a version.
+        let name = try #require(try Files.list(fixture.path).first { $0.hasSuffix(".log") })
+        let header = try Files.read("\(fixture.path)/\(name)")
+        try Files.overwrite([header[30] ^ 0x10], in: "\(fixture.path)/\(name)", at: 30)
+        let target = fixture.directory["repaired"]
+        let report = try Store.repair(at: fixture.path, to: target)
+        #expect(report.datasets.map(\.versionsLost) == [2])
+        let store = try Store.open(at: target, options: quickOptions())
+        let dataset = try store.dataset("main")
+        let records = try dataset.records(includingDeleted: true).collect()
+        #expect(records.map(\.keyText) == ["a", "b"])
+        #expect(records.map(\.isDropped) == [true, false])
+        let page = try dataset.changesPage(
+            since: 0, recordsMax: 100, bytesMax: 1 << 20, excluding: VersionVector())
+        #expect(page.records.map(\.keyText) == ["b"])
+        #expect(try store.verify().damages.isEmpty)
+        try store.close()
+    }
+
     @Test("What a crash cut off does not come back")
     func tornTail() throws {
         let storage = SimulatedStorage(seed: Seed(3))

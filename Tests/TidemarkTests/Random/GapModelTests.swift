@@ -30,7 +30,8 @@ private struct GapModel {
 private let numbersMax = 3_000
 
 /// Much is deleted at the front, at the end and in the middle, and comes back, while snapshots are
-/// held and the clock is set: every walk, in whichever way, gives what the model says.
+/// held, the clock is set and the scout goes about: every walk, in whichever way, gives what the
+/// model says.
 @Suite("Gaps against a model")
 struct GapModelTests {
     private final class Run {
@@ -71,6 +72,7 @@ struct GapModelTests {
             case 34..<36: try takeSnapshot()
             case 36: try compact()
             case 37 where random.oneIn(6): try reopen()
+            case 38..<40: try scout()
             default: break
             }
         }
@@ -152,6 +154,14 @@ struct GapModelTests {
             dataset = try store.dataset("main")
         }
 
+        /// Where the store itself wants to look, or anywhere.
+        private func scout() throws {
+            if store.scoutStep(), random.oneIn(2) { return }
+            let start = random.oneIn(3) ? 0 : random.below(numbersMax)
+            let partMax = random.oneIn(2) ? 1_000 : 20 + random.below(200)
+            try store.scout(dataset, from: GapModel.key(start), partMax: partMax)
+        }
+
         // MARK: Walking
 
         func checkWalk() throws {
@@ -194,7 +204,7 @@ struct GapModelTests {
     func walks() throws {
         withSeed { seed in
             let run = try Run(seed)
-            var uses: UInt64 = 0
+            var (uses, scouted): (UInt64, UInt64) = (0, 0)
             for number in 0..<3_000 {
                 do {
                     try run.step()
@@ -203,8 +213,10 @@ struct GapModelTests {
                     throw Mismatch("step \(number): \(error)")
                 }
                 uses = max(uses, run.store.gapUseCount)
+                scouted = max(scouted, run.store.deadRecordsScouted)
             }
             try require(uses > 100, "gaps were used \(uses) times")
+            try require(scouted > 100, "the scout has passed over \(scouted) dead records")
         }
     }
 }

@@ -54,6 +54,19 @@ struct SystemCallTests {
         expectError(.inputOutput) { try door.make(.pwrite) }
     }
 
+    @Test("The process id gets into the lock whole, in parts if it must")
+    func lockInParts() throws {
+        let door = try Door()
+        let path = door.directory["LOCK"]
+        door.faults.interruptAndShorten()
+        let lock = try door.storage.lock(path)
+        defer { withExtendedLifetime(lock) {} }
+        let text = bytes(String(getpid()))
+        #expect(try Files.read(path) == text)
+        // Each part is interrupted once.
+        #expect(door.faults.count(of: .pwrite) >= (text.count > 1 ? 4 : 2))
+    }
+
     @Test("Where the kernel cannot populate a mapping, the same pages are read")
     func olderKernel() throws {
         let door = try Door()

@@ -69,6 +69,65 @@ struct FutureClockTests {
         try store.close()
     }
 
+    @Test("What outlived under a dot of ours is dated by others, also after opening")
+    func outlived() throws {
+        let store = try openSimulated(storage, options)
+        let dataset = try store.dataset("main")
+        try dataset.put("ours", for: "ours")
+        let written = try #require(try dataset.record(for: "ours")).version
+        let time = HybridTime.outliving(
+            HybridTime(milliseconds: now + 3_600_000, counter: 0))
+        let version = Version(dot: written.dot, vector: written.vector, time: time)
+        var batch = ReplicationBatch()
+        batch.writes = [
+            ReplicatedWrite(
+                key: bytes("ours"), content: .adopt(value: [1], version: version),
+                expected: written)
+        ]
+        #expect(try dataset.replicate(batch).isEmpty)
+        // The log is replayed, since nothing was closed.
+        var random = SeededGenerator(Seed(3))
+        let crashed = storage.afterProcessEnd(using: &random)
+        let copy = try openSimulated(crashed, options)
+        let again = try copy.dataset("main")
+        let record = try #require(try again.record(for: "ours"))
+        #expect(record.version.time == time)
+        #expect(try timeOfNextWrite(in: again) <= now + 60_000)
+        try copy.close()
+        try store.close()
+    }
+
+    @Test("What is written anew with a date of others moves no clock, also after opening")
+    func writtenAnew() throws {
+        let store = try openSimulated(storage, options)
+        let dataset = try store.dataset("main")
+        let theirs = Version(
+            dot: Dot(replica: peer, counter: 1), vector: VersionVector(),
+            time: HybridTime(milliseconds: now + 3_600_000, counter: 0))
+        var batch = ReplicationBatch()
+        batch.writes = [
+            ReplicatedWrite(
+                key: bytes("theirs"),
+                content: .rewrite(
+                    value: [1], of: theirs, seen: VersionVector(), keepsTime: true,
+                    expiresAt: nil), expected: nil)
+        ]
+        #expect(try dataset.replicate(batch).isEmpty)
+        let written = try #require(try dataset.record(for: "theirs")).version
+        #expect(written.dot.replica == store.replicaID && written.time > theirs.time)
+        #expect(try timeOfNextWrite(in: dataset) <= now + 60_000)
+        // The log is replayed, since nothing was closed.
+        var random = SeededGenerator(Seed(4))
+        let crashed = storage.afterProcessEnd(using: &random)
+        let copy = try openSimulated(crashed, options)
+        let again = try copy.dataset("main")
+        #expect(try again.record(for: "theirs")?.version == written)
+        #expect(try timeOfNextWrite(in: again) <= now + 60_000)
+        #expect(try copy.verify().damages.isEmpty)
+        try copy.close()
+        try store.close()
+    }
+
     @Test("A dataset whose deletion is dated far ahead can be made again")
     func lifecycle() throws {
         let store = try openSimulated(storage, options)

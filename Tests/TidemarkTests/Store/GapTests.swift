@@ -146,6 +146,7 @@ struct GapTests {
     ///
     ///     putters   put k -- walk: first <= k, last >= k -- delete k
     ///     walkers   walk, noting gaps, all the time
+    ///     scouts    do the same from the first key on
     @Test("Who has put a record into a gap finds it at once")
     func threads() throws {
         let fixture = try filled(2_000)
@@ -177,7 +178,15 @@ struct GapTests {
                 }
             }
         }
-        try runOnThreads(putters + walkers)
+        let store = fixture.store
+        let scouts: [@Sendable () throws -> Void] = [0, 1_500].map { start in
+            {
+                while !isOver.load(ordering: .acquiring) {
+                    try store.scout(dataset, from: key(start), partMax: 300)
+                }
+            }
+        }
+        try runOnThreads(putters + walkers + scouts)
         #expect(missed.withLock { $0 }.isEmpty)
     }
 }

@@ -75,6 +75,54 @@ struct InspectionTests {
         expectError(.notAStore) { try Store.verify(at: directory["none"]) }
     }
 
+    /// The number that the header of a file says it has.
+    private func number(in header: ArraySlice<UInt8>) -> UInt64 {
+        header.reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// The first bytes of such a log are the header of the one whose file it was.
+    @Test("A log prepared in the file of another, and never begun, is no damage after a kill")
+    func recycledLog() throws {
+        let storage = SimulatedStorage(seed: Seed(21))
+        let options = StoreOptions(
+            durability: .process, segmentBytes: 1 << 20, compactsAutomatically: false)
+        let store = try openSimulated(storage, options)
+        let captured = Mutex<SimulatedStorage?>(nil)
+        storage.observe { [unowned storage] call in
+            guard call.kind == .rename, call.path.hasSuffix(".log") else { return }
+            var random = SeededGenerator(Seed(22))
+            let disk = storage.afterProcessEnd(using: &random)
+            captured.withLock { if $0 == nil { $0 = disk } }
+        }
+        let dataset = try store.dataset("main")
+        var random = SeededGenerator(Seed(23))
+        for index in 0..<20_000 {
+            try dataset.put(random.bytes(3_000), for: bytes("key \(index % 100)"))
+            if captured.withLock({ $0 != nil }) { break }
+        }
+        storage.observe(nil)
+        try store.close()
+
+        let disk = try #require(captured.withLock { $0 }, "no log was used again")
+        let directory = try TemporaryDirectory()
+        let path = directory["killed"]
+        try Files.createDirectory(path)
+        var strangeCount = 0
+        for name in try disk.listDirectory(simulatedPath) {
+            let file = try #require(disk.contents(of: "\(simulatedPath)/\(name)"))
+            try Files.write(file, to: "\(path)/\(name)")
+            guard name.hasSuffix(".log"), file.count >= 64 else { continue }
+            let stated = number(in: file[16..<24])
+            if stated != 0, stated != UInt64(name.dropLast(4)) { strangeCount += 1 }
+        }
+        #expect(strangeCount == 1)
+        let damages = try Store.verify(at: path).damages
+        #expect(damages.isEmpty, "\(damages)")
+        let opened = try Store.open(at: path, options: options)
+        #expect(try opened.dataset("main").count() > 0)
+        try opened.close()
+    }
+
     @Test("Statistics agree with what can be read")
     func statistics() throws {
         let fixture = try filled()

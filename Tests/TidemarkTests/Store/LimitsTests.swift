@@ -79,7 +79,7 @@ struct LimitsTests {
 
     @Test("The limits are those of the documentation")
     func constants() {
-        #expect(Limits.datasetNameBytesMax == 128 && Limits.keyBytesMax == 65_535)
+        #expect(Limits.datasetNameBytesMax == 255 && Limits.keyBytesMax == 65_535)
         #expect(Limits.valueBytesMax == 268_435_456 && Limits.authorBytesMax == 255)
         #expect(Limits.batchBytesMax > Limits.valueBytesMax + Limits.keyBytesMax)
     }

@@ -134,7 +134,7 @@ struct OptionBoundsTests {
         }
     }
 
-    @Test("Names of datasets have 1 to 128 bytes of a few characters")
+    @Test("Names of datasets have 1 to 255 bytes of a few characters")
     func names() throws {
         let fixture = try StoreFixture()
         let longest = String(repeating: "n", count: Limits.datasetNameBytesMax)

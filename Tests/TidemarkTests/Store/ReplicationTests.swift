@@ -278,7 +278,7 @@ struct ReplicationTests {
                 return ReplicatedWrite(
                     key: bytes("b"), content: .adopt(value: [1], version: version), expected: nil)
             }
-            var batches = [ReplicationBatch](repeating: ReplicationBatch(), count: 6)
+            var batches = [ReplicationBatch](repeating: ReplicationBatch(), count: 8)
             batches[0].writes = [write(dot, VersionVector())]
             batches[1].writes = [
                 write(Dot(replica: ReplicaID(high: 8, low: 8), counter: 1), vector)
@@ -291,11 +291,15 @@ struct ReplicationTests {
             batches[4].lifecycle?.wiped = vector
             batches[5].lifecycle = before.lifecycle
             batches[5].lifecycle?.time = HybridTime(rawValue: .max)
+            let position = SyncCount(rawValue: counter)
+            batches[6].checkpoint = (other, PeerCheckpoint(pulledThrough: position))
+            batches[7].checkpoint = (other, PeerCheckpoint(pushedThrough: position))
             for batch in batches { expectError(.invalidArgument) { try dataset.replicate(batch) } }
         }
         #expect(try dataset.knowledge() == before)
         var greatest = ReplicationBatch()
         greatest.seen = VersionVector([Dot(replica: other, counter: 1 << 56)])
+        greatest.checkpoint = (other, PeerCheckpoint(pulledThrough: SyncCount(rawValue: 1 << 56)))
         #expect(try dataset.replicate(greatest).isEmpty)
         let (store, reopened) = try fixture.reopened()
         #expect(try reopened.vector[other] == 1 << 56)

@@ -63,4 +63,91 @@ struct SmallDatasetScanTests {
         #expect(try small.count() == 40)
         try fixture.store.close()
     }
+
+    @Test("A walk over a part of one of the store's own datasets after each write")
+    func afterEachWrite() throws {
+        var random = SeededGenerator(Seed.drawn())
+        let fixture = try StoreFixture()
+        let notes = try fixture.store.systemDataset(.batons)
+        func prefix(_ random: inout SeededGenerator) -> [UInt8] {
+            SystemDataset.prefix(of: "\(Int.random(in: 0..<40, using: &random))")
+        }
+        var model: [[UInt8]: [UInt8]] = [:]
+        for step in 0..<2_500 {
+            let key = prefix(&random) + [UInt8.random(in: 0..<8, using: &random)]
+            if Int.random(in: 0..<5, using: &random) == 0 {
+                try notes.delete(key)
+                model[key] = nil
+            } else {
+                let value = bytes("\(step)")
+                try notes.put(value, for: key)
+                model[key] = value
+            }
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                try fixture.dataset.put("\(step)", for: "large \(step)")
+            }
+            if Int.random(in: 0..<500, using: &random) == 0 { try fixture.store.compact() }
+            // Now and then many changes come between two walks.
+            guard step % 400 >= 100 else { continue }
+            let range = KeyRange.prefix(prefix(&random))
+            let keys = model.keys.filter { range.contains($0) }
+                .sorted { $0.lexicographicallyPrecedes($1) }
+            let records = try notes.records(in: range).collect()
+            #expect(records.map(\.key) == keys, "step \(step)")
+            #expect(records.map(\.value) == keys.map { model[$0] }, "step \(step)")
+            let backward = try notes.keys(in: range, order: .backward).collect()
+            #expect(backward == keys.reversed(), "step \(step)")
+        }
+        #expect(try notes.keys().collect().count == model.count)
+        try fixture.store.close()
+    }
+
+    /// What was put into order for the one is more than the other may see.
+    @Test("A walk of an earlier moment after one of a later moment")
+    func earlierMoment() throws {
+        let fixture = try StoreFixture()
+        let notes = try fixture.store.systemDataset(.batons)
+        for number in 0..<20 { try notes.put("old", for: "key \(number)") }
+        let (moment, scope, tails) = try fixture.store.engine.momentAndScope(of: notes.state)
+        for number in 0..<40 { try notes.put("new", for: "key \(number)") }
+        for order in [ScanOrder.forward, .backward] {
+            #expect(try notes.keys().collect().count == 40)
+            var steps = try ScanSteps(
+                moment, dataset: scope.id, range: .all, order: order, includingDeleted: false,
+                tails: tails)
+            var counts: [UInt64] = []
+            while let count = try steps.next({ entry, _ in entry.syncCount }) {
+                counts.append(count)
+            }
+            #expect(counts.sorted() == Array(1...20))
+        }
+        for number in 40..<45 { try notes.put("newer", for: "key \(number)") }
+        #expect(try notes.keys().collect().count == 45)
+        try fixture.store.close()
+    }
+
+    /// Each writes under a name of its own, and sees all that it wrote, and that alone.
+    @Test("Walks over one of the store's own datasets while others write to it")
+    func onThreads() throws {
+        let fixture = try StoreFixture()
+        let store = fixture.store
+        try runOnThreads(
+            (0..<4).map { number in
+                return { @Sendable () throws -> Void in
+                    let notes = try store.systemDataset(.batons)
+                    let prefix = SystemDataset.prefix(of: "\(number)")
+                    for step in 0..<400 {
+                        try notes.put(bytes("\(step)"), for: prefix + [UInt8(step % 7)])
+                        let records = try notes.records(in: .prefix(prefix)).collect()
+                        let values = records.map { $0.value ?? [] }
+                        let first = step - step % 7
+                        let expected = (0..<min(7, step + 1)).map { place in
+                            bytes("\(place <= step % 7 ? first + place : first - 7 + place)")
+                        }
+                        try require(values == expected, "thread \(number), step \(step)")
+                    }
+                }
+            })
+        try fixture.store.close()
+    }
 }

@@ -45,6 +45,8 @@ struct SystemDatasetTests {
             let dataset = try fixture.store.systemDataset(which)
             #expect(dataset.state.recordsID == which.number)
             #expect(SystemDataset(number: which.number) == which)
+            // It was another's once, and is given to none.
+            #expect(which.number != Limits.systemDatasetNumbers.lowerBound + 8)
             try dataset.put(which.rawValue, for: "name")
         }
         #expect(try fixture.store.dataset("second").state.recordsID == 2)

@@ -74,6 +74,62 @@ struct WalkTests {
         }
     }
 
+    /// Versions of few keys lie in many runs of segments and of a memtable, so that a step past one
+    /// key goes past it in any of them.
+    @Test("Over many runs, each with versions of the same keys")
+    func manyRuns() {
+        withSeed { seed in
+            var generator = SeededGenerator(seed)
+            var options = quickOptions()
+            options.compactsAutomatically = false
+            options.historyVersions = 1_000
+            let fixture = try StoreFixture(options)
+            let dataset = fixture.dataset
+            /// Newest first; nil for a deletion.
+            var versions: [[UInt8]: [[UInt8]?]] = [:]
+            func newest(_ key: [UInt8]) -> [UInt8]? {
+                guard let newest = versions[key]?.first else { return nil }
+                return newest
+            }
+            for round in 0..<60 {
+                // In order, so that runs follow each other, or in none.
+                let inOrder = generator.oneIn(2)
+                let first = generator.below(60)
+                for place in 0..<(1 + generator.below(30)) {
+                    let number = inOrder ? first + place : generator.below(90)
+                    let key = bytes("\(1_000 + number)")
+                    let value: [UInt8]? = generator.oneIn(2) ? nil : generator.bytes(3)
+                    if let value {
+                        try dataset.put(value, for: key)
+                    } else {
+                        try dataset.delete(key)
+                    }
+                    versions[key, default: []].insert(value, at: 0)
+                }
+                if round % 5 == 4 { try fixture.store.sealAll() }
+                let known = versions.keys.sorted { Bytes.precedes($0, $1) }
+                let live = known.filter { newest($0) != nil }
+                for order in [ScanOrder.forward, .backward] {
+                    func ordered(_ keys: [[UInt8]]) -> [[UInt8]] {
+                        order == .forward ? keys : keys.reversed()
+                    }
+                    let all = try dataset.keys(order: order, includingDeleted: true).collect()
+                    try require(all == ordered(known), "all, \(order), round \(round)")
+                    let range = KeyRange(from: bytes("\(1_000 + generator.below(90))"))
+                    let found = try dataset.records(in: range, order: order).collect()
+                    let expected = ordered(live.filter { range.contains($0) })
+                    try require(found.map(\.key) == expected, "live, \(order), round \(round)")
+                    let values = expected.map { newest($0) }
+                    try require(
+                        found.map(\.value) == values, "values, \(order), round \(round)")
+                }
+                let key = generator.element(of: known)
+                let history = try dataset.history(of: key).map(\.value)
+                try require(history == versions[key], "the history in round \(round)")
+            }
+        }
+    }
+
     @Test("A limit of zero or less gives nothing; keys may include those deleted")
     func edges() throws {
         let fixture = try StoreFixture()
