@@ -72,7 +72,7 @@ extension Dataset {
     ) throws(StoreError) {
         let book = try QuarantineBook(self)
         for _ in 0..<SyncLimits.comparisonRoundsMax {
-            guard let held = try book.record(of: write.record.version.dot),
+            guard let held = try book.held(write.record),
                 try !isOverwritten(held)
             else { break }
             let local = try storedRecord(for: held.key)

@@ -59,10 +59,12 @@ extension Store {
     ///
     /// - Returns: what was done. ``SyncResult/isComplete`` says that all of the bundle is here;
     ///   nothing was pushed.
-    /// - Throws: `wrongBundle` if it begins after what is here, naming the one that is needed, or
-    ///   if its maker went back in time; `damagedBundle` with the place; `sameReplica` if this
+    /// - Throws: `wrongBundle` if it begins after what is here, naming the one that is needed, if
+    ///   its maker went back in time, or if it shows that a store did whose writes are here and is
+    ///   not of the whole dataset; `damagedBundle` with the place; `sameReplica` if this
     ///   store made it; `partialReplica` if only a part of the dataset is kept here, and then
     ///   nothing has changed; `conflictPending` and `recordRefused` if everything else is here;
+    ///   `peerChanged` if it turned out meanwhile that a store went back: import it again;
     ///   `datasetDeleted`, `contended`, `timedOut`, `cancelled` and `store` as
     ///   ``synchronize(with:datasets:options:)`` does.
     @discardableResult

@@ -18,6 +18,8 @@ public enum SyncLimits {
     public static let messageVectorEntriesMax = 16 << 20
     /// The same as a sender plans it, with room for records that have seen more than the dataset.
     static let pageVectorEntriesMax = messageVectorEntriesMax / 4
+    /// The same for a peer that is not trusted: about 25 MB.
+    static let strangersVectorEntriesMax = 1 << 20
     /// Datasets in one answer to a hello; the asker asks for the rest.
     public static let datasetsPerAnswerMax = 1_000
     /// Datasets exchanged at the same time: each has up to two pages and their messages in memory.
@@ -124,6 +126,10 @@ public enum SyncLimits {
     static let journalBatchBytesMax = 16 << 20
     /// Entries that one batch takes out of a journal; what is left goes with the next.
     static let journalTrimMax = 4_096
+    /// Bytes of keys and values that a responder writes anew, while it disputes an id, for one push
+    /// that meets conflicts, before the last record: the page that brought them has a bound, and
+    /// what lies here of its keys has none. The rest is written anew when the asker comes again.
+    static let renewedBytesMax = 4 * pageBytesMax
     /// Keys whose versions are read at once for a look at the past: few enough to be in memory.
     static let keysWalkedAtOnce = 64
     /// How often a fresh start begins again because the peer has forgotten more meanwhile.
@@ -143,6 +149,15 @@ public enum SyncLimits {
     /// bytes that were asked for: then many of the changes are of few keys, and the peer reads
     /// hundreds of records for each that it tells.
     static let sparsePageShare = 16
+    /// So many changes are worth a walk over all records of a dataset, to find out which of them
+    /// need not be looked at because they were superseded.
+    static let walkedChangesMin: UInt64 = 32_768
+    /// While a page of so many records is pushed the next one is read: a smaller one is soon read
+    /// when it is due.
+    static let readAheadRecordsMin = 1_024
+    /// So many of these may leave one after the other without a sync, if all in them was durable
+    /// before: after a loss of power the next push begins up to so many pages earlier.
+    static let unsyncedPagesMax = 8
     /// How often a page is compared afresh because local writes moved its records on.
     static let comparisonRoundsMax = 100
 }

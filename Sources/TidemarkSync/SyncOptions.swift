@@ -64,6 +64,12 @@ public struct SyncOptions: Sendable {
     package var comparesFrom = SyncLimits.comparedChangesMin
     /// So many changes are pulled in the order of their keys; 0: always.
     package var sweepsFrom = SyncLimits.sweptChangesMin
+    /// Of so many changes that are to be pushed those that were superseded are found out by a walk
+    /// over all records, once many of them were met; 0: always, and at once.
+    package var walksFrom = SyncLimits.walkedChangesMin
+    /// While a page of so many records is pushed the next one is read, and it leaves without a sync
+    /// if all of it is known to be durable.
+    package var readsAheadFrom = SyncLimits.readAheadRecordsMin
     /// Whether pages are compared record by record also where the store could do it at once: for
     /// the test that holds the two ways against each other.
     var comparesOneByOne = false

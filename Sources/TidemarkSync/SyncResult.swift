@@ -91,9 +91,17 @@ public struct SyncResult: Hashable, Sendable {
     }
 
     mutating func note(_ settlement: Settlement) {
-        conflicts += 1
-        if settled.count < SyncLimits.settlementsMax {
-            settled.append(settlement)
-        }
+        note([settlement], of: 1)
     }
+
+    /// - Parameters:
+    ///   - settlements: the first of some conflicts, as many as there is room for or more.
+    ///   - count: of these conflicts.
+    mutating func note(_ settlements: [Settlement], of count: Int) {
+        conflicts += count
+        settled.append(contentsOf: settlements.prefix(settlementsLeft))
+    }
+
+    /// How many more of the conflicts that are settled it can show.
+    var settlementsLeft: Int { max(0, SyncLimits.settlementsMax - settled.count) }
 }

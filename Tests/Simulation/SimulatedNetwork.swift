@@ -78,7 +78,10 @@ final class SimulatedLink: @unchecked Sendable {
         let isLarge = simulation.settings.largeDataset != nil
         if isLarge { limits.segmentBytesMin = 0 }
         let responder = SyncResponder(store: store, limits: limits, journal: .off)
+        // What came before may have been held, and what is held is let in by any question.
+        simulation.followHeld(to, isAnswering: true)
         var answer = responder.respond(to: request)
+        simulation.followHeld(to, isAnswering: true)
         if isLarge { spoilBlocks(in: &answer) }
         simulation.note("\(from) > \(to) \(Self.name(request)), \(Self.name(answer))")
         // What it did it did, but its answer died with it.

@@ -27,6 +27,10 @@ final class SimulatedReplica: @unchecked Sendable {
     var hasBackup = false
     /// Whether its disk went back in time, or was copied: then it may have to take a new id.
     var mayRenew = false
+    /// How often it was put back to an earlier moment, or became a copy.
+    var returnCount = 0
+    /// Datasets of which it knew nothing then, by their names, each with the last such return.
+    var lackedAt: [String: Int] = [:]
     var lastID: ReplicaID?
     /// Writes, by their number in the model, that the loss of power may still undo.
     var unsynced: [Int] = []
@@ -37,7 +41,7 @@ final class SimulatedReplica: @unchecked Sendable {
     var loneDeletions: [ModelKey: Version] = [:]
     /// Datasets of which it has ever kept a part.
     var scopedDatasets: Set<Int> = []
-    /// What was held here because of its date when an exchange last ended.
+    /// What was held here because of its date when it was last asked, or an exchange ended.
     var held: [HeldWrite: HeldNumbers] = [:]
     private let settings: SimulationSettings
 

@@ -131,7 +131,7 @@ extension World {
                 return fail(.staleRead, "\(key) at \(at): a reader misses write \(number)")
             }
             note("\(at): write \(number) \(record.version.dot) \(record.version.time)")
-            let over = overwritten(unread, under: key, by: record.version)
+            let over = try overwritten(at, unread, under: key, by: record.version)
             let index = model.acknowledge(
                 ModelWrite(
                     number: number, key: key, isDeletion: isDeletion, replica: at,

@@ -124,20 +124,18 @@ extension World {
             guard try other.isVisible(dataset) == isVisible else {
                 return fail(.divergence, "\(pair): it lives on one of them only")
             }
+            var (differ, lacksSome) = (false, false)
             for number in 0..<settings.keyCount {
                 let key = ModelKey(dataset: dataset, number: number)
                 let (here, there) = (try first.record(key), try other.record(key))
-                // Each forgets deletions in its own time.
-                let isForgotten =
-                    here?.value == nil && there?.value == nil && (here == nil || there == nil)
-                let isSame =
-                    here?.value == there?.value && here?.version.dot == there?.version.dot
-                    && here?.version.time == there?.version.time
-                guard isSame || isForgotten else {
+                if isSame(here, there) { continue }
+                guard mayBeUntold(here, there, dataset) else {
                     return fail(
                         .divergence,
                         "\(pair), k\(number): \(Self.text(here)) and \(Self.text(there))")
                 }
+                differ = true
+                lacksSome = lacksSome || here?.value != there?.value
             }
             let (here, there) = (try first.knowledge(dataset), try other.knowledge(dataset))
             // Of what nobody has ever written some may know the name.
@@ -152,9 +150,28 @@ extension World {
                 try first.store?.existingDataset(name)?.digest(),
                 try other.store?.existingDataset(name)?.digest()
             )
-            guard digests.0 == digests.1 else {
-                return fail(.divergence, "\(pair): the same records and unequal digests")
+            if differ, !lacksSome { continue }
+            guard (digests.0 == digests.1) != lacksSome else {
+                let what = lacksSome ? "other values and equal" : "the same records and unequal"
+                return fail(.divergence, "\(pair): \(what) digests")
             }
+        }
+    }
+
+    private func isSame(_ here: Record?, _ there: Record?) -> Bool {
+        // Each forgets deletions in its own time.
+        if here?.value == nil, there?.value == nil, here == nil || there == nil { return true }
+        return here?.value == there?.value && here?.version.dot == there?.version.dot
+            && here?.version.time == there?.version.time
+    }
+
+    /// Whether one of two records was perhaps never given to the replica that has the other one or
+    /// nothing, since it had seen another write by that dot: from the other store of the id, while
+    /// neither knew of it. If the batons have different numbers nothing shows it to third replicas,
+    /// and their digests alone say so ("What no baton can show" in the article on the protocol).
+    private func mayBeUntold(_ here: Record?, _ there: Record?, _ dataset: Int) -> Bool {
+        [here, there].contains { record in
+            record.map { model.isMixed($0.version.dot, in: dataset) } ?? false
         }
     }
 
@@ -207,7 +224,7 @@ extension World {
     /// has overwritten. But for two things: what was forgotten need not have been seen by what came
     /// after; and a write that somebody's clock could not believe may lose even to what it had
     /// seen, where that had been joined with what it had not seen and could not be handed on
-    /// otherwise.
+    /// otherwise. So may one that is dated before what was written anew for that.
     private func checkSeen(
         _ key: ModelKey, _ record: Record?, _ required: [ModelWrite],
         _ forgotten: ForgottenDeletions
@@ -245,10 +262,20 @@ extension World {
         let overwriting = required.filter {
             $0.isDeletion != isDeletion || (!isDeletion && $0.number != number)
         }
+        // Where somebody's clock could not believe a write that it has seen, it may have been
+        // written anew, with the date of then ("Writes from the future" in `ConflictHandling`).
+        let ofKey = model.writes.filter { $0.key == key }
+        let isAnew =
+            !ofKey.contains { $0.version.dot == record.version.dot }
+            && ofKey.contains {
+                $0.version.time.milliseconds > believed
+                    && record.version.vector.contains($0.version.dot)
+            }
         for write in standing {
             let isOverwritten = overwriting.contains {
                 $0.version.vector.contains(write.version.dot)
                     && $0.version.time.milliseconds <= believed
+                    && !(isAnew && $0.version.time < record.version.time)
             }
             if !isOverwritten { return }
         }

@@ -24,6 +24,7 @@ extension World {
         let isLarge = settings.largeDataset != nil
         let pageRecordsMax = isLarge ? max(pageRecordsMax, 200) : pageRecordsMax
         let incarnation = asker.incarnation
+        let returnCount = replicas[to].returnCount
         let link = SimulatedLink(
             self, from: from, to: to, weather, pageRecordsMax: pageRecordsMax)
         let options = exchangeOptions(pageRecordsMax: pageRecordsMax, from)
@@ -33,7 +34,7 @@ extension World {
             note("\(from) > \(to) ended: \(Self.summary(outcome))\(isAlive ? "" : ", dead")")
             followHeld(from, isAnswering: false)
             followHeld(to, isAnswering: true)
-            if isAlive { check(outcome, from: from, to: to, weather) }
+            if isAlive { check(outcome, from: from, to: to, weather, since: returnCount) }
             for index in [from, to] where replicas[index].isUp {
                 if let id = replicas[index].store?.replicaID { model.noteMet(id) }
             }
@@ -94,8 +95,10 @@ extension World {
 
     // MARK: - What may come of it
 
+    /// - Parameter returnCount: how often the asked side had gone back when the exchange began.
     private func check(
-        _ outcome: ExchangeOutcome, from: Int, to: Int, _ weather: Weather
+        _ outcome: ExchangeOutcome, from: Int, to: Int, _ weather: Weather,
+        since returnCount: Int
     ) {
         checkIDs(from)
         checkIDs(to)
@@ -110,14 +113,14 @@ extension World {
             if !settings.traits.isEmpty { keepDigests(from, to) }
         case .failure(let error):
             failedExchangeCount += 1
-            if !isExplained(error, from, to, weather) {
+            if !isExplained(error, from, to, weather, since: returnCount) {
                 fail(.syncFailure, "\(from) > \(to): \(error.code): \(error)")
             }
         }
     }
 
     private func isExplained(
-        _ error: SyncError, _ from: Int, _ to: Int, _ weather: Weather
+        _ error: SyncError, _ from: Int, _ to: Int, _ weather: Weather, since returnCount: Int
     ) -> Bool {
         switch error.code {
         case .unreachable, .contended, .peerChanged: return true
@@ -128,7 +131,11 @@ extension World {
         case .conflictPending: return settings.policy.leavesConflicts && !isHealing
         // Its own store failed, or the peer's did.
         case .store: return replicas[from].isDiskFull
-        case .peerFailed: return replicas[to].hasBeenFull
+        case .peerFailed:
+            // While the exchange was under way the peer went back to before it had the dataset. It
+            // says so, and the next exchange makes it there.
+            let lackedAt = error.dataset.flatMap { replicas[to].lackedAt[$0] } ?? 0
+            return replicas[to].hasBeenFull || lackedAt > returnCount
         default: return false
         }
     }

@@ -148,7 +148,7 @@ extension World {
         wentBack(replica)
         if !isWatched {
             noteFork(of: replica)
-            if let id = replica.store?.replicaID { model.noteReused(id) }
+            noteReuse(of: replica)
         } else if isMerging {
             allowLossByMerging(replica)
         }
@@ -205,7 +205,7 @@ extension World {
         for other in replicas { other.mayRenew = true }
         wentBack(target)
         noteFork(of: target)
-        if let id = target.store?.replicaID { model.noteReused(id) }
+        noteReuse(of: target)
     }
 
     private var areAllUp: Bool { replicas.allSatisfy { $0.isUp && !$0.isDiskFull } }
@@ -217,7 +217,12 @@ extension World {
         replica.unsynced = []
         replica.hasBackup = replica.snapshot != nil
         open(replica)
+        replica.returnCount += 1
         attempt("looking for what is left") { () throws(StoreError) in
+            for dataset in 0..<settings.datasetCount
+            where try replica.knowledge(dataset) == nil {
+                replica.lackedAt[SimulatedReplica.name(dataset)] = replica.returnCount
+            }
             for other in replicas { try other.store?.sync() }
             for (index, write) in model.writes.enumerated() where write.mustSurvive {
                 var isThere = false
@@ -262,10 +267,30 @@ extension World {
         }
     }
 
+    /// Two stores write under one id from here on, neither of which knows it.
+    private func noteReuse(of replica: SimulatedReplica) {
+        guard let own = replica.store?.replicaID else { return }
+        attempt("counting at \(replica.index)") { () throws(StoreError) in
+            var common: [UInt64] = []
+            for dataset in 0..<settings.datasetCount {
+                common.append(try replica.knowledge(dataset)?.vector[own] ?? 0)
+            }
+            model.noteReused(own, common: common)
+        }
+    }
+
     /// Whether a write is in a record, or was overwritten by it. A dot may name two writes after a
     /// store went back unnoticed, so that where values are united only what is in them tells.
+    ///
+    /// So it may if the store found out and conflicts wait: what it wrote meanwhile stays with it
+    /// alone until they are settled ("Stores that went back in time" in the article on the
+    /// protocol), and is nowhere if it goes back once more before that. What others have by that
+    /// dot is the write that was lost at first.
     private func has(_ record: Record, _ write: ModelWrite) -> Bool {
-        if settings.traits.contains(.copies), settings.policy.isUnion, !write.isDeletion {
+        let mayNameTwo =
+            settings.traits.contains(.copies)
+            || settings.policy.leavesConflicts && model.isGivenUp(write.version.dot.replica)
+        if mayNameTwo, settings.policy.isUnion, !write.isDeletion {
             return WriteModel.numbers(in: record.value ?? []).contains(write.number)
         }
         return record.version.vector.contains(write.version.dot)

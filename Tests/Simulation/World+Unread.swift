@@ -5,7 +5,9 @@ import TidemarkSync
 // reads, so that the numbers of what it could not read are gone, and no policy is asked about them.
 // That much and no more is allowed for:
 // - A write to a part over a record that went from there, and that the part had seen when it went:
-//   "What leaves the scope" in the article `PartialReplicas`.
+//   "What leaves the scope" in the article `PartialReplicas`. So it is with what the part had made
+//   of a conflict, which the model knows from whoever it was handed to; and if an older record has
+//   come meanwhile from a peer that is behind, which says nothing of what went.
 // - A write beside a held one, which it has seen all the same; and a held write that is let in by
 //   somebody who is asked and knows no policy, so that the last writer wins: "Writes from the
 //   future" in the article `ConflictHandling`.
@@ -14,8 +16,29 @@ import TidemarkSync
 struct Unread {
     /// By the writes that are held there, the numbers of each.
     var held: [Dot: [Int]] = [:]
-    /// Whether a record may have gone, because only a part is kept.
-    var mayHaveGone = false
+    /// What is known there, where a record may have gone because only a part is kept.
+    var beside: BesideGone?
+}
+
+/// What a part has of a key of which a record may have gone.
+enum BesideGone {
+    case nothing
+    /// A record that has seen so much.
+    case record(VersionVector)
+
+    var seen: VersionVector {
+        switch self {
+        case .nothing: VersionVector()
+        case .record(let vector): vector
+        }
+    }
+
+    var isNothing: Bool {
+        switch self {
+        case .nothing: true
+        case .record: false
+        }
+    }
 }
 
 /// A write that was held when that was last looked at.
@@ -36,37 +59,61 @@ extension World {
     func unread(_ at: Int, _ key: ModelKey) throws(StoreError) -> Unread {
         var unread = Unread()
         let replica = replicas[at]
-        guard settings.policy.isUnion, let store = replica.store else { return unread }
+        guard settings.policy.isUnion else { return unread }
         if replica.scopedDatasets.contains(key.dataset) {
-            unread.mayHaveGone = try replica.record(key) == nil
+            if let present = try replica.record(key) {
+                unread.beside = .record(present.version.vector)
+            } else {
+                unread.beside = .nothing
+            }
         }
-        guard settings.traits.contains(.clocks),
-            let found = try store.existingDataset(SimulatedReplica.name(key.dataset))
-        else { return unread }
-        let name = SimulatedReplica.key(key.number)
-        for write in try found.quarantined() where write.record.key == name {
-            unread.held[write.record.version.dot] = WriteModel.numbers(
-                in: write.record.value ?? [])
+        for record in try held(replica, key) {
+            unread.held[record.version.dot] = WriteModel.numbers(in: record.value ?? [])
         }
         return unread
     }
 
     /// The numbers of it that a write counts as having seen.
     func overwritten(
-        _ unread: Unread, under key: ModelKey, by version: Version
-    ) -> Set<Int> {
+        _ at: Int, _ unread: Unread, under key: ModelKey, by version: Version
+    ) throws(StoreError) -> Set<Int> {
         var numbers: Set<Int> = []
         for (dot, held) in unread.held where version.vector.contains(dot) {
             numbers.formUnion(held)
         }
-        guard unread.mayHaveGone else { return numbers }
+        guard let beside = unread.beside else { return numbers }
         for write in model.writes where write.key == key {
+            let dot = write.version.dot
             // Whose disk went back may have had it written anew, under another dot.
-            let isSeen =
-                version.vector.contains(write.version.dot) || replicas[write.replica].mayRenew
-            if isSeen { numbers.insert(write.number) }
+            let mayBeAnew = beside.isNothing && replicas[write.replica].mayRenew
+            let isSeen = version.vector.contains(dot) && !beside.seen.contains(dot)
+            if isSeen || mayBeAnew { numbers.insert(write.number) }
+        }
+        // What was made of a conflict here is no write of the model.
+        let ids = replicas[at].ids
+        for other in replicas where other.index != at && other.isUp {
+            var records = try other.record(key).map { [$0] } ?? []
+            records += try held(other, key)
+            for record in records {
+                let dot = record.version.dot
+                guard ids.contains(dot.replica), version.vector.contains(dot),
+                    !beside.seen.contains(dot)
+                else { continue }
+                numbers.formUnion(WriteModel.numbers(in: record.value ?? []))
+            }
         }
         return numbers
+    }
+
+    /// What is held of a key because of its date.
+    private func held(
+        _ replica: SimulatedReplica, _ key: ModelKey
+    ) throws(StoreError) -> [Record] {
+        guard settings.traits.contains(.clocks),
+            let found = try replica.store?.existingDataset(SimulatedReplica.name(key.dataset))
+        else { return [] }
+        let name = SimulatedReplica.key(key.number)
+        return try found.quarantined().map(\.record).filter { $0.key == name }
     }
 
     /// Finds out which held writes met the record of their key since the last time, and lets go
@@ -89,7 +136,7 @@ extension World {
                 let dot = record.version.dot
                 guard dot == was.beside || !replica.ids.contains(dot.replica) else { continue }
                 let left = WriteModel.numbers(in: record.value ?? [])
-                model.allowLoss(of: was.numbers.subtracting(left), under: write.key)
+                model.allowLossByDate(of: was.numbers.subtracting(left), under: write.key)
             }
             replica.held = held
         }

@@ -35,6 +35,9 @@ struct WriteModel {
     private var nextNumber = 1
     /// Indexes of writes that may be lost whatever becomes durable later.
     private var mayGo: Set<Int> = []
+    /// Numbers of writes that may be lost since another one, with which they met without a policy,
+    /// is dated later.
+    private var lostByDate: Set<Int> = []
     /// Datasets that were deleted at some time: what of them is left depends on who had seen what,
     /// and is for convergence alone to say.
     var deletedDatasets: Set<Int> = []
@@ -42,8 +45,13 @@ struct WriteModel {
     var hasRolledBack = false
     /// Ids under which a store that went back, or a copy, writes on and has not found out yet.
     private var reusedIDs: Set<ReplicaID> = []
+    /// Of all that ever were such, by dataset, how often its store had written before there were
+    /// two.
+    private var commonCounts: [ReplicaID: [UInt64]] = [:]
     /// Those of which others have met such a store before it found out.
     private var mixedIDs: Set<ReplicaID> = []
+    /// Those that a store has given up.
+    private var givenUpIDs: Set<ReplicaID> = []
     /// Once a clock was further ahead than the others believe, a write need not be later than what
     /// it has seen, and which write must stand is not for dates to say.
     var hasFarClock = false
@@ -84,34 +92,47 @@ struct WriteModel {
         forks[write.version.dot.replica].map { write.version.dot.counter > $0 } ?? false
     }
 
-    /// The same of all writes to a key that have these numbers.
-    mutating func allowLoss(of numbers: Set<Int>, under key: ModelKey) {
+    /// The same of all writes to a key that have these numbers, since they have lost by their date.
+    mutating func allowLossByDate(of numbers: Set<Int>, under key: ModelKey) {
         for (index, write) in writes.enumerated()
         where write.key == key && numbers.contains(write.number) {
+            lostByDate.insert(write.number)
             allowLoss(of: index)
         }
     }
 
-    /// Whether one of the writes that stand has overwritten another one unread; maybe by way of
-    /// what it has overwritten so.
+    /// Whether one of the writes that stand, or that have lost by their date, has overwritten
+    /// another one unread; maybe by way of what it has overwritten so.
     func isOverwrittenUnread(_ write: ModelWrite, by standing: Set<Int>) -> Bool {
         writes.contains { later in
             // Numbers rise, so that this ends.
             later.key == write.key && later.number > write.number
                 && later.unread.contains(write.number)
-                && (standing.contains(later.number) || isOverwrittenUnread(later, by: standing))
+                && (standing.contains(later.number) || lostByDate.contains(later.number)
+                    || isOverwrittenUnread(later, by: standing))
         }
     }
 
     // MARK: - Ids that name two lines of writes
 
-    mutating func noteReused(_ id: ReplicaID) { reusedIDs.insert(id) }
+    /// - Parameter common: for each dataset, how often it had written until then.
+    mutating func noteReused(_ id: ReplicaID, common: [UInt64]) {
+        reusedIDs.insert(id)
+        let known = commonCounts[id] ?? common
+        commonCounts[id] = zip(known, common).map { min($0, $1) }
+    }
 
     /// Whether a store of that id may have forgotten what it gave to others.
     func isReused(_ id: ReplicaID) -> Bool { reusedIDs.contains(id) }
 
     /// Its store has taken another one.
-    mutating func noteFoundOut(_ id: ReplicaID) { reusedIDs.remove(id) }
+    mutating func noteFoundOut(_ id: ReplicaID) {
+        reusedIDs.remove(id)
+        givenUpIDs.insert(id)
+    }
+
+    /// Whether some store has taken another one because this one named two lines of writes.
+    func isGivenUp(_ id: ReplicaID) -> Bool { givenUpIDs.contains(id) }
 
     /// A store of that id has ended an exchange and still has it.
     mutating func noteMet(_ id: ReplicaID) {
@@ -123,6 +144,15 @@ struct WriteModel {
     /// no baton can show" in the article on the protocol.
     func isMixed(_ key: ModelKey) -> Bool {
         writes.contains { $0.key == key && mixedIDs.contains($0.version.dot.replica) }
+    }
+
+    /// Whether a dot names another write for some who have met the other store of its id: whoever
+    /// has seen that one may never be given this one. See ``isMixed(_:)``.
+    func isMixed(_ dot: Dot, in dataset: Int) -> Bool {
+        guard mixedIDs.contains(dot.replica), let common = commonCounts[dot.replica] else {
+            return false
+        }
+        return dot.counter > common[dataset]
     }
 
     // MARK: - Values

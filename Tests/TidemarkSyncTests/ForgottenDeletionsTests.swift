@@ -112,6 +112,34 @@ struct ForgottenDeletionsTests {
         try expectEqual([a, b, c])
     }
 
+    // MARK: - Disputed ids
+
+    /// No position moves while an id is disputed, and the late one went by the position to tell
+    /// whether all that it has was looked at: it never was, and no exchange came to an end.
+    @Test func aLateResponderThatDisputesAnIdIsLookedThrough() async throws {
+        try fill(b, 2)
+        try await exchange(a, b)
+        try b.dataset().delete("key 0")
+        try await exchange(a, b)
+        try a.store.compact()
+        #expect(try a.dataset().record(for: "key 0", includingDeleted: true) == nil)
+        // As somebody who keeps a part shows it one: nobody has settled anything by that.
+        let id = b.store.replicaID
+        let drawn = Baton(replica: id, number: 99, random: 7)
+        try b.dataset().disputeForked([drawn], VersionVector())
+        #expect(b.store.replicaID != id)
+        try b.dataset().put("new", for: "other")
+        let result = try await exchange(a, b)
+        #expect(result.isComplete)
+        #expect(try BatonBook(b.dataset()).disputed.isEmpty)
+        try expectEqual([a, b])
+        #expect(try a.dataset().text("other") == "new")
+        #expect(try a.dataset().text("key 1") == "first")
+        #expect(try b.dataset().text("key 0") == nil)
+        let again = try await exchange(a, b)
+        #expect(again.pulled == 0 && again.pushed == 0)
+    }
+
     // MARK: - Parts
 
     /// Positions say what a part was told of, and no vector does.

@@ -153,6 +153,34 @@ struct ForkDetailTests {
         try expectText(a, 10..<14, "again")
     }
 
+    /// A page has a bound, and what lies at the responder of its keys has none.
+    @Test func whatIsInConflictIsWrittenAnewAFewRecordsAtATime() async throws {
+        let keys = ["x", "y", "z"]
+        try fill(b, 0..<1, "first")
+        try b.backUp()
+        try await a.dataset().synchronize(with: b.transport)
+        try b.restore()
+        try fill(b, 10..<14, "again")
+        for key in keys {
+            try b.dataset().put("theirs", for: key)
+            try a.dataset().put("ours", for: key)
+        }
+        var limits = SyncResponder.Limits()
+        limits.renewedBytesMax = 1
+        let transport = InterposedTransport(
+            SyncResponder(store: b.store, limits: limits)
+        ) { _ in }
+        let options = SyncOptions(
+            policy: .custom { .value(unitedText(of: $0)) }, attemptsMax: 8)
+        try await a.dataset().synchronize(with: transport, options: options)
+        // One record with each push that meets conflicts, and one push that meets none.
+        #expect(transport.messageCount(of: "push") > keys.count)
+        try await a.dataset().synchronize(with: b.transport, options: options)
+        try expectEqual([a, b])
+        for key in keys { #expect(try b.dataset().text(key) == "ours+theirs") }
+        try expectText(a, 10..<14, "again")
+    }
+
     /// What takes the place of both must not be older than either: somebody else's write in between
     /// would win over it.
     @Test(arguments: ExchangeRole.allCases)
@@ -236,6 +264,52 @@ struct ForkDetailTests {
             #expect(try b.dataset().text("key") == "again+ours", "lost from \(lostFrom)")
             try expectText(a, 10..<18, "again")
         }
+    }
+
+    /// Somebody who knew nothing of the lost writes ends the dispute. What it took over keeps
+    /// nothing of the disputed dot, which names another write for who had it before.
+    @Test func whatAStrangerEndsADisputeWithDescendsFromNoLostWrite() async throws {
+        let options = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        let leaving = SyncOptions(policy: .leavePending)
+        try b.backUp()
+        try b.dataset().put("lost", for: "key")
+        try fill(b, 0..<2, "first")
+        try await a.dataset().synchronize(with: b.transport)
+        try b.restore()
+        try fill(b, 10..<11, "again")
+        try b.dataset().put("again", for: "key")
+        // Finds out, and settles nothing.
+        await #expect(throws: SyncError.self) {
+            try await a.dataset().synchronize(with: b.transport, options: leaving)
+        }
+        try await c.dataset().synchronize(with: b.transport, options: options)
+        for replica in [a, c, a] {
+            try await replica.dataset().synchronize(with: b.transport, options: options)
+        }
+        try await c.dataset().synchronize(with: b.transport, options: options)
+        try expectEqual([a, b, c])
+        #expect(try c.dataset().text("key") == "again+lost")
+    }
+
+    /// What came under the disputed id with a page before the last one is the peer's own write, and
+    /// nobody need write it anew.
+    @Test func whatThePeerHasSentOfADisputedIdStaysAsItIs() async throws {
+        try fill(a, 0..<3, "first")
+        try await a.dataset().synchronize(with: b.transport)
+        try a.backUp()
+        try fill(a, 1..<2, "lost")
+        try fill(a, 10..<20, "lost")
+        try await a.dataset().synchronize(with: b.transport)
+        let before = try Contents(b.dataset()).lines
+        try a.restore()
+        try fill(a, 30..<32, "again")
+        try await a.dataset().synchronize(with: b.transport, options: smallPages)
+        try expectEqual([a, b])
+        let after = try Contents(b.dataset()).lines
+        let isAsItWas = before.map { after.contains($0) }
+        #expect(isAsItWas == Array(repeating: true, count: 13))
+        try expectText(a, 1..<2, "lost")
+        try expectText(b, 30..<32, "again")
     }
 
     /// Messages are lost in every place; nothing else is.

@@ -76,4 +76,36 @@ struct ForkTests {
         try expectText(b, 10..<10 + counts.0, "original")
         try expectText(b, 30..<30 + counts.1, "copy")
     }
+
+    // MARK: - What a forked store knew to be there
+
+    /// How far its changes had come is noted at its peer under the id that it had before.
+    @Test func whatAForkedResponderKnewToBeThereIsNoConflict() async throws {
+        try fill(a, 0..<3, "first")
+        try await exchange(a, with: b)
+        try a.backUp()
+        try a.dataset().put("second", for: "key 2")
+        try await exchange(a, with: b)
+        let before = try Contents(b.dataset()).lines
+        try a.restore()
+        try fill(a, 10..<14, "again")
+        let id = a.store.replicaID
+        // It finds out, and nothing is compared yet.
+        let broken = FaultyTransport(a.responder, .losesRequest, after: 3)
+        await #expect(throws: SyncError.self) {
+            try await b.dataset().synchronize(with: broken)
+        }
+        #expect(a.store.replicaID != id)
+        #expect(try BatonBook(a.dataset()).disputed == [id])
+        let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        let result = try await exchange(b, with: a, options: union)
+        #expect(result.conflicts == 0)
+        try await exchange(b, with: a, options: union)
+        try expectEqual([a, b])
+        #expect(try a.dataset().text("key 2") == "second")
+        let after = try Contents(b.dataset()).lines
+        let isAsItWas = before.map { after.contains($0) }
+        #expect(isAsItWas == [true, true, true])
+        try expectText(b, 10..<14, "again")
+    }
 }

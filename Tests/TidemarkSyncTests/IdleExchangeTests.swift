@@ -65,6 +65,82 @@ struct IdleExchangeTests {
         #expect(try await exchange().messages == 1)
     }
 
+    /// Of a hub that asks nobody: nothing has changed since but that the date has come.
+    @Test func whatWasHeldAndIsDueCountsAsChanged() async throws {
+        a.clock.putForward(bySeconds: 3_600)
+        try a.dataset("dataset-0").put("future", for: "key")
+        for _ in 0..<3 { _ = try await exchange() }
+        #expect(try b.dataset("dataset-0").quarantined().count == 1)
+        #expect(try await exchange().datasets == 0)
+        b.clock.putForward(bySeconds: 3_600)
+        _ = try await exchange()
+        #expect(try b.dataset("dataset-0").quarantined().isEmpty)
+        #expect(try b.dataset("dataset-0").text("key") == "future")
+        #expect(try a.dataset("dataset-0").text("key") == "future")
+    }
+
+    /// Or each idle exchange with a hub would read all that it holds, of all datasets.
+    @Test func whatIsHeldIsLookedThroughOnceAndWhenADateComes() async throws {
+        a.clock.putForward(bySeconds: 3_600)
+        for index in 0..<3 { try a.dataset("dataset-\(index)").put("future", for: "key") }
+        let responder = b.responder
+        let transport = InMemoryTransport(responder)
+        for _ in 0..<3 { _ = try await a.store.synchronize(with: transport) }
+        let count = b.store.heldLooks.count
+        #expect(count > 0)
+        for _ in 0..<3 { _ = try await a.store.synchronize(with: transport) }
+        #expect(b.store.heldLooks.count == count)
+        b.clock.putForward(bySeconds: 3_600)
+        _ = try await a.store.synchronize(with: transport)
+        #expect(b.store.heldLooks.count == count + 1)
+        for index in 0..<3 {
+            #expect(try b.dataset("dataset-\(index)").text("key") == "future")
+        }
+    }
+
+    /// A server may make a responder for each request.
+    @Test func whatIsHeldIsLookedThroughOnceForAllResponders() async throws {
+        a.clock.putForward(bySeconds: 3_600)
+        for index in 0..<3 { try a.dataset("dataset-\(index)").put("future", for: "key") }
+        for _ in 0..<3 { _ = try await a.store.synchronize(with: b.transport) }
+        let count = b.store.heldLooks.count
+        #expect(count > 0)
+        for _ in 0..<3 { _ = try await a.store.synchronize(with: b.transport) }
+        #expect(b.store.heldLooks.count == count)
+    }
+
+    /// What cannot be let in concerns its dataset alone.
+    @Test func whatIsHeldAndCannotBeLetInStopsNoOtherDataset() async throws {
+        try put(3, a)
+        for _ in 0..<3 { _ = try await exchange() }
+        // No store takes a counter like that.
+        let dot = Dot(replica: ReplicaID(high: 7, low: 7), counter: 1 << 57)
+        let held = Record(
+            key: [1], value: [2],
+            version: Version(dot: dot, vector: VersionVector(), time: HybridTime(rawValue: 1)),
+            syncCount: .zero, isDirty: false)
+        var key = ByteWriter()
+        key.append(SystemDataset.prefix(of: "dataset-1"))
+        key.putFixed(dot.replica.high)
+        key.putFixed(dot.replica.low)
+        key.putFixed(dot.counter)
+        let book = try b.store.systemDataset(.quarantine)
+        try book.put(QuarantineBook.encoded(held), for: key.bytes)
+        let damaged = try b.dataset("dataset-1")
+        #expect(throws: StoreError.self) { try damaged.admitDue() }
+        for isListed in [false, true] {
+            let text = "news \(isListed)"
+            try b.dataset("dataset-2").put(text, for: "key")
+            if isListed { try damaged.put(text, for: "other") }
+            let report = await a.store.synchronizeEach(with: b.transport)
+            #expect(report["dataset-2"]?.isComplete ?? false)
+            #expect(try a.dataset("dataset-2").text("key") == text)
+        }
+        // Who asks about nothing else hears of it.
+        let (asker, transport) = (try a.dataset("dataset-1"), b.transport)
+        await #expect(throws: SyncError.self) { try await asker.synchronize(with: transport) }
+    }
+
     @Test func newAndDeletedDatasetsAreSeen() async throws {
         try put(5, a)
         _ = try await exchange()

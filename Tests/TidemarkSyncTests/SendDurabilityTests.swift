@@ -114,9 +114,10 @@ struct SendDurabilityTests {
             for _ in 0..<Int.random(in: 1..<8, using: &random) {
                 try change(Bool.random(using: &random) ? a : b, &random)
             }
-            let options = SyncOptions(
+            var options = SyncOptions(
                 policy: Bool.random(using: &random) ? .lastWriterWins : .keepLocal,
                 pageRecordsMax: 3)
+            if Bool.random(using: &random) { options.readsAheadFrom = 0 }
             if Bool.random(using: &random) {
                 try await a.store.synchronize(with: fromA, options: options)
             } else {
@@ -131,6 +132,63 @@ struct SendDurabilityTests {
         for name in ["notes", "plans"] {
             #expect(try a.dataset(name).digest() == b.dataset(name).digest(), "seed \(seed)")
         }
+    }
+
+    /// Writes when messages have been answered.
+    final class Writing: SyncTransport {
+        private let witness: Witness
+        private let dataset: Dataset
+        private let count = Mutex(0)
+
+        init(_ witness: Witness, _ dataset: Dataset) {
+            self.witness = witness
+            self.dataset = dataset
+        }
+
+        func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
+            let answer = try await witness.send(request)
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number < 40, number % 4 == 0 {
+                do throws(StoreError) {
+                    try dataset.put("written late", for: "late \(number)")
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            return answer
+        }
+    }
+
+    /// Of a push of many pages those need no sync that hold nothing newer than the last one.
+    @Test(arguments: [false, true])
+    func pagesThatAreDurableLeaveWithoutASync(writesBetween: Bool) async throws {
+        let a = try Replica(Seed(1))
+        let b = try Replica(Seed(2))
+        for number in 0..<120 { try a.dataset().put("\(number)", for: "key \(number)") }
+        let syncCount = Mutex(0)
+        a.disk.observe(includingReads: false) { call in
+            guard [.sync, .syncMapping].contains(call.kind) else { return }
+            syncCount.withLock { $0 += 1 }
+        }
+        let witness = Witness(from: a, to: b)
+        var options = SyncOptions(pageRecordsMax: 3)
+        options.readsAheadFrom = 0
+        if writesBetween {
+            try await a.store.synchronize(
+                with: Writing(witness, a.dataset()), options: options)
+        } else {
+            try await a.store.synchronize(with: witness, options: options)
+            // Of forty pages.
+            let count = syncCount.withLock { $0 }
+            #expect((2...20).contains(count), "\(count) syncs")
+        }
+        #expect(witness.kinds.contains("push"))
+        #expect(witness.findings.isEmpty)
+        try await a.store.synchronize(with: Witness(from: a, to: b))
+        #expect(try a.dataset().digest() == b.dataset().digest())
     }
 
     /// A dataset that is taken over as it lies in sealed segments, and what was written behind it.

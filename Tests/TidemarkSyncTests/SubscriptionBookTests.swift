@@ -96,7 +96,7 @@ struct SubscriptionBookTests {
         print("eachNameHasItsOwn: TIDEMARK_SEED=\(seed)")
         var random = SeededGenerator(seed: seed)
         let names = ["", "h", "hub", "hub2", String(repeating: "h", count: 255), "\u{1}"]
-        let datasets = ["a", "ab", "abc", "b.c", String(repeating: "d", count: 128)]
+        let datasets = ["a", "ab", "abc", "b.c", String(repeating: "d", count: 255)]
         var model: [String: Subscriptions] = [:]
         for _ in 0..<60 {
             let name = names[Int.random(in: 0..<names.count, using: &random)]
@@ -128,7 +128,7 @@ struct SubscriptionBookTests {
     @Test func whatCannotBeKeptIsRefused() async throws {
         let synchronizer = Synchronizer(
             store: a.store, transport: b.transport, environment: time)
-        for name in ["no name", "", "~sync", String(repeating: "n", count: 129)] {
+        for name in ["no name", "", "~sync", String(repeating: "n", count: 256)] {
             let error = #expect(throws: SyncError.self) {
                 try synchronizer.subscribe(["notes", name])
             }

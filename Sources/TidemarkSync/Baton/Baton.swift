@@ -19,11 +19,14 @@ import Tidemark
 //
 // Two different batons of one number are a fork that neither writer may know of. Whoever is shown
 // both keeps neither, but that there were two (`random` 0), which nobody has drawn: so each of the
-// writers finds out when it is shown that.
+// writers finds out when it is shown that. So does everyone else who has seen writes of one of them
+// and may never be given the other's, since the dots are the same: who has kept a baton of that id
+// and learns that there were two disputes the id, as the writers do.
 //
 // What this cannot show: a store that went back behind a write that it gave to a peer, and then
 // only ever meets others that heard nothing of that peer. They become unequal until it meets
-// anyone who has; so do the digests.
+// anyone who has; so do the digests. Nor does anyone who is no writer learn that there were two
+// from batons of different numbers, unless a writer that found out had drawn either number.
 
 /// A token that a replica drew when its writes to a dataset left it.
 struct Baton: Hashable, Sendable {
@@ -49,11 +52,11 @@ struct BatonRecord: Hashable, Sendable {
     enum Standing: UInt8, Hashable, Sendable {
         /// An id of this store under which nobody else writes, or an id that is none of its own.
         case plain = 0
-        /// An id of this store under which another one wrote, too. What lies here under it is to
-        /// be exchanged anew.
+        /// An id under which two stores wrote, of which this one may be one. What lies here under
+        /// it is to be exchanged anew.
         case disputed = 1
-        /// A former id of this store that was disputed. What lies here under it now is what others
-        /// have, too, so it is as good as anybody else's.
+        /// An id that was disputed, and is none under which this store writes. What lies here under
+        /// it now is what others have, too, so it is as good as anybody else's.
         case foreign = 2
     }
 
@@ -69,12 +72,30 @@ struct BatonRecord: Hashable, Sendable {
     static let drawnMax = 8
 
     var standing = Standing.plain
-    /// In the order of their numbers, the newest last: of an own id the last few that were drawn,
-    /// of another one the newest that was met.
+    /// In the order of their numbers, the newest last: of an own id the last few that were drawn;
+    /// of another one the newest that was met and, before it, up to which number there were two
+    /// (`random` 0), if that is not the newest.
     var drawn: [Drawn] = []
 
     func baton(of replica: ReplicaID) -> Baton? {
         drawn.last.map { Baton(replica: replica, number: $0.number, random: $0.random) }
+    }
+
+    /// The number up to which it is known that there were two stores, since two batons of one
+    /// number were met or somebody told that they were; 0 if it is not. Another sign of no greater
+    /// number says nothing new, whatever was drawn after it.
+    var metTwoThrough: UInt64 { drawn.last { $0.random == 0 }?.number ?? 0 }
+
+    var hasMetTwo: Bool { metTwoThrough > 0 }
+
+    /// Of another id: whether a shown baton is the first to tell, or to make known beside the
+    /// newest that was met, that there were two.
+    func isNewlyMetTwo(by shown: Baton) -> Bool {
+        guard let known = drawn.last, known.random != 0, shown.number > metTwoThrough else {
+            return false
+        }
+        return shown.random == 0
+            || known.number == shown.number && known.random != shown.random
     }
 
     /// Of an own id: whether somebody else drew that.
@@ -83,10 +104,23 @@ struct BatonRecord: Hashable, Sendable {
         return drawn.contains { $0.number == shown.number && $0.random != shown.random }
     }
 
+    /// Of the given id: whether another baton of one number is known here.
+    func isContradicted(by shown: Baton, of id: ReplicaID) -> Bool {
+        shown.replica == id
+            && drawn.contains { $0.number == shown.number && $0.random != shown.random }
+    }
+
     /// Of another id: takes up what a peer knows of it. Returns whether that says anything new.
+    ///
+    /// That there were two is not forgotten for a newer baton, or whoever remembers it would tell
+    /// it as news again and again.
     mutating func take(_ shown: Baton) -> Bool {
         let joined = baton(of: shown.replica).map { $0.joined(with: shown) } ?? shown
-        let next = [Drawn(number: joined.number, random: joined.random, through: 0)]
+        let through = max(metTwoThrough, shown.random == 0 ? shown.number : 0)
+        var next = [Drawn(number: joined.number, random: joined.random, through: 0)]
+        if through > 0, joined.random != 0 {
+            next.insert(Drawn(number: through, random: 0, through: 0), at: 0)
+        }
         defer { drawn = next }
         return next != drawn
     }

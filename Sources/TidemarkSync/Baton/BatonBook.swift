@@ -14,7 +14,7 @@ struct BatonBook {
         self.dataset = dataset
         store = dataset.store
         guard let book = try store.existingSystemDataset(.batons) else { return }
-        let prefix = Self.prefix(dataset)
+        let prefix = SystemDataset.prefix(of: dataset.name)
         let cursor = try book.records(in: .prefix(prefix))
         while let line = try cursor.next() {
             guard let replica = Self.replica(in: line.key.dropFirst(prefix.count)) else { continue }
@@ -23,21 +23,22 @@ struct BatonBook {
         }
     }
 
-    /// What is shown to others: the newest of each replica. A disputed one is not: whoever drew it
-    /// after the fork must not be taken for the other writer.
+    /// What is shown to others: the newest of each replica. A disputed one is not, unless it says
+    /// that there were two: whoever drew it after the fork must not be taken for the other writer.
     var batons: [Baton] {
-        records.filter { $1.standing != .disputed }.compactMap { $1.baton(of: $0) }
+        records.filter { $1.standing != .disputed || $1.hasMetTwo }
+            .compactMap { $1.baton(of: $0) }
             .sorted { $0.replica < $1.replica }
     }
 
-    /// Former ids of this store of which what lies here is to be exchanged anew.
+    /// Ids of which what lies here is to be exchanged anew: former ones of this store, and those of
+    /// others that turned out to be contested.
     var disputed: [ReplicaID] {
         records.filter { $1.standing == .disputed }.map(\.key).sorted()
     }
 
-    /// Whether somebody else wrote, or may have written, under a former id of this store: what lies
-    /// here under it from before that was settled may be another write than the one that others
-    /// know by its dot.
+    /// Whether two stores wrote, or may have written, under an id: what lies here under it from
+    /// before that was settled may be another write than the one that others know by its dot.
     func wasDisputed(_ id: ReplicaID) -> Bool {
         records[id]?.standing ?? .plain != .plain
     }
@@ -63,6 +64,20 @@ struct BatonBook {
         return ownIDs.filter { id in
             let isUnknown = batons[id].map { (records[id] ?? BatonRecord()).isForeign($0) }
             return isUnknown ?? false || theirs[id] > ours[id]
+        }
+    }
+
+    /// Ids, none of this store's own, of which a peer's batons are the first to show that two
+    /// stores wrote under them: what was seen here of the one says nothing of the other.
+    func contested(_ shown: [Baton]) -> [Baton] {
+        let own = Set([store.replicaID] + store.formerReplicaIDs)
+        return shown.compactMap { baton in
+            guard !own.contains(baton.replica), let record = records[baton.replica],
+                record.standing != .disputed, record.isNewlyMetTwo(by: baton),
+                let known = record.baton(of: baton.replica)
+            else { return nil }
+            return Baton(
+                replica: baton.replica, number: max(known.number, baton.number), random: 0)
         }
     }
 
@@ -105,16 +120,24 @@ struct BatonBook {
         }
     }
 
-    /// Marks former ids of this store as disputed: what lies here under them is to be exchanged
-    /// anew, and none of it counts as seen.
-    func dispute(_ ids: [ReplicaID]) throws(StoreError) {
+    /// Marks former ids of this store, and contested ones of others, as disputed: what lies here
+    /// under them is to be exchanged anew, and none of it counts as seen.
+    func dispute(_ ids: [ReplicaID], contested: [Baton]) throws(StoreError) {
         let book = try store.systemDataset(.batons)
         var batch = ReplicationBatch()
-        batch.disowned = ids
+        batch.disowned = ids + contested.map(\.replica)
         batch.notes = ids.map { id in
             var record = records[id] ?? BatonRecord()
             record.standing = .disputed
             return SystemNote(in: book, key: key(of: id), value: record.encoded)
+        }
+        batch.notes += contested.map { baton in
+            let record = BatonRecord(
+                standing: .disputed,
+                drawn: [
+                    BatonRecord.Drawn(number: baton.number, random: baton.random, through: 0)
+                ])
+            return SystemNote(in: book, key: key(of: baton.replica), value: record.encoded)
         }
         _ = try dataset.replicate(batch)
     }
@@ -135,19 +158,32 @@ struct BatonBook {
     }
 
     /// What of a peer's batons is new here, as notes for the batch that stores what came with
-    /// them, and that the given ids of this store are disputed no more.
+    /// them, and that the given ids are disputed no more.
     func notes(
         taking shown: [Baton], settling settled: [ReplicaID]
     ) throws(StoreError) -> [SystemNote] {
         var changed: [ReplicaID: BatonRecord] = [:]
         for id in settled {
-            changed[id] = BatonRecord(standing: .foreign)
+            var record = BatonRecord(standing: .foreign)
+            // That both lines left their writers is to be remembered and told. Who has something
+            // of the line that is given up here may have kept any of its batons.
+            if let known = records[id], let last = known.drawn.last {
+                if known.hasMetTwo {
+                    record.drawn = known.drawn
+                } else if shown.contains(where: { known.isContradicted(by: $0, of: id) }) {
+                    record.drawn = [BatonRecord.Drawn(number: last.number, random: 0, through: 0)]
+                }
+            }
+            changed[id] = record
         }
         let own = Set([store.replicaID] + store.formerReplicaIDs)
         for baton in shown {
             var record = changed[baton.replica] ?? records[baton.replica] ?? BatonRecord()
             // Of an id of its own the store knows better, unless it has given it up.
             guard !own.contains(baton.replica) || record.standing == .foreign else { continue }
+            // What says first that there were two is no news to be kept but a dispute to begin.
+            // Where none can begin yet, it is to be told again.
+            guard contested([baton]).isEmpty else { continue }
             if record.take(baton) { changed[baton.replica] = record }
         }
         guard !changed.isEmpty else { return [] }
@@ -159,13 +195,9 @@ struct BatonBook {
 
     // MARK: - Keys
 
-    private static func prefix(_ dataset: Dataset) -> [UInt8] {
-        SystemDataset.prefix(of: dataset.name)
-    }
-
     private func key(of replica: ReplicaID) -> [UInt8] {
         var writer = ByteWriter()
-        writer.append(Self.prefix(dataset))
+        writer.append(SystemDataset.prefix(of: dataset.name))
         writer.putFixed(replica.high)
         writer.putFixed(replica.low)
         return writer.bytes

@@ -108,12 +108,14 @@ struct BundleExport {
         after header: BundleHeader, to writer: inout BundleWriter
     ) throws(SyncError) -> RecordPage {
         var position = header.since
+        let memory = ChangeMemory(changesMin: SyncLimits.walkedChangesMin)
         while true {
             let page = try engine(dataset.name) { () throws(StoreError) -> RecordPage in
                 let page = try dataset.writtenPage(
                     since: position,
                     recordsMax: dataset.recordsPerPage(atMost: limits.pageRecordsMax),
-                    bytesMax: limits.pageBytesMax, excluding: header.required, after: [])
+                    bytesMax: limits.pageBytesMax, excluding: header.required, after: [],
+                    remembering: memory)
                 var told = try dataset.told(page)
                 // It may reach one for whom something was left out, in a page that is passed over.
                 if try !FailedBook(dataset, .outgoing).isEmpty {
@@ -151,8 +153,8 @@ struct BundleExport {
     private func goneBack() -> SyncError {
         SyncError(
             .peerChanged,
-            "this store is a copy or went back in time, and what it wrote since is not settled; "
-                + "exchange the dataset with a peer once, or import a bundle of all of it, and "
-                + "then export it again", dataset: dataset.name)
+            "this store, or one whose writes it has, is a copy or went back in time, and what was "
+                + "written since is not settled; exchange the dataset with a peer once, or import "
+                + "a bundle of all of it, and then export it again", dataset: dataset.name)
     }
 }

@@ -89,7 +89,8 @@ struct BundleImport: Sendable {
     private struct Standing {
         /// Up to where this store has the sender's changes.
         var pulledThrough = SyncCount.zero
-        /// Whether this store went back in time, and is to compare all that it has.
+        /// Whether this store went back in time, or the bundle is the first to show that one did
+        /// whose writes are here, so that all that it has is to be compared.
         var isDisputed = false
         /// Whether all that the bundle could bring is here.
         var isNothingNew = false
@@ -109,7 +110,8 @@ struct BundleImport: Sendable {
         try refusePart(dataset)
         // First, since a copy of the sender has its id until it sees what the sender has drawn.
         let isForeign = try engine(bundle.dataset) { () throws(StoreError) -> Bool in
-            try dataset.disputeForked(bundle.knowledge.batons, bundle.vector)
+            // Ids of others are disputed once it is known that this bundle can settle them.
+            try dataset.disputeForked(bundle.knowledge.batons, bundle.vector, contests: false)
             return try BatonBook(dataset).contradicts(bundle.batons)
         }
         try refuseOwn(bundle)
@@ -129,7 +131,9 @@ struct BundleImport: Sendable {
         var standing = Standing()
         let knowledge = try engine(bundle.dataset) { () throws(StoreError) -> DatasetKnowledge in
             standing.pulledThrough = try dataset.checkpoint(for: bundle.sender).pulledThrough
-            standing.isDisputed = try !BatonBook(dataset).disputed.isEmpty
+            let book = try BatonBook(dataset)
+            standing.isDisputed =
+                !book.disputed.isEmpty || !book.contested(bundle.knowledge.batons).isEmpty
             return try dataset.knowledge()
         }
         try check(bundle, standing, knowledge.vector)
@@ -173,7 +177,8 @@ struct BundleImport: Sendable {
             guard bundle.isWholeDataset else {
                 throw wrong(
                     bundle,
-                    "this store is a copy or went back in time and must compare all that it has",
+                    "this store, or one whose writes it has, is a copy or went back in time, and "
+                        + "all that is here must be compared",
                     since: .zero)
             }
             return
@@ -253,6 +258,11 @@ extension SyncSession {
         result.attempts = 1
         isOneWay = true
         _ = try noteFork(bundle.summary.knowledge)
+        // Whoever disputes compares with all that the maker has; what was found out since the
+        // bundle was looked at is met by the next import.
+        guard doubted.isEmpty || (bundle.summary.isWholeDataset && start == .zero) else {
+            throw .forked
+        }
         let checkpoint = try engine(dataset.name) { () throws(StoreError) in
             try dataset.checkpoint(for: peer)
         }

@@ -60,12 +60,14 @@ extension SyncSession {
         }
         guard outcome.isApplied else { return false }
         result.pulled += outcome.replaced + outcome.conflicts.count
-        let settled = outcome.conflicts.map { conflict in
+        // Nobody is shown more of them than the result has room for, unless somebody observes.
+        let shown = options.observer == nil ? result.settlementsLeft : .max
+        let settled = outcome.conflicts.prefix(shown).map { conflict in
             SyncResult.Settlement(
                 key: arrived.key(at: conflict.index),
                 decision: conflict.staysRemote ? .remote : .local)
         }
-        for settlement in settled { result.note(settlement) }
+        result.note(settled, of: outcome.conflicts.count)
         tellMerged(arrived, outcome, settled)
         return true
     }

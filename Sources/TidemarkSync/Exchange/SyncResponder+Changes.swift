@@ -27,7 +27,7 @@ extension SyncResponder {
         }
         return try engine(dataset.name) { () throws(StoreError) in
             if isRemembered {
-                try acknowledge(request.since, of: request.address.from, dataset)
+                try acknowledge(request.since, of: request.address.from, isPart: false, dataset)
             }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             let page = try dataset.writtenPage(
@@ -51,16 +51,17 @@ extension SyncResponder {
     ///
     /// A store that cannot write still gives out changes; the asker then reads some of them again
     /// next time. As does one that disputes an id: how far the asker had come before that says
-    /// which of the doubtful writes it had.
+    /// which of the doubtful writes it had. Unless it keeps a part: it compares nothing that is
+    /// doubtful, and when it is whole again its own positions say no more than what it was told as
+    /// such (`SyncSession.known`).
     func acknowledge(
-        _ since: SyncCount, of asker: ReplicaID, _ dataset: Dataset
+        _ since: SyncCount, of asker: ReplicaID, isPart: Bool, _ dataset: Dataset
     ) throws(StoreError) {
         guard !store.options.isReadOnly else { return }
         var checkpoint = try dataset.checkpoint(for: asker)
-        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount),
-            try BatonBook(dataset).disputed.isEmpty
-        {
-            checkpoint.pushedThrough = since
+        if since > checkpoint.pushedThrough, since <= (try dataset.knowledge().syncCount) {
+            let disputed = try isPart ? [] : BatonBook(dataset).disputed
+            if disputed.isEmpty { checkpoint.pushedThrough = since }
         }
         try dataset.remember(checkpoint, of: asker)
     }
@@ -87,10 +88,10 @@ extension SyncResponder {
         return request.page.records.contains { dataset.refusalByStore(of: $0) != nil }
     }
 
-    /// - Throws: `recordRefused` if any record of the page is.
-    private func refuseRecords(of page: RecordPage) throws(SyncError) {
+    /// - Throws: `recordRefused` if any of the records is.
+    private func refuse(_ records: [Record]) throws(SyncError) {
         guard let validate else { return }
-        for record in page.records {
+        for record in records {
             do {
                 try validate(record)
             } catch {
@@ -104,8 +105,32 @@ extension SyncResponder {
 
     private func take(_ request: PushRequest, isPart: Bool) throws(SyncError) -> PushAnswer {
         try check(request.address)
-        try refuseRecords(of: request.page)
+        if validate != nil || limits.quota != nil {
+            let records = request.page.records
+            try refuse(records)
+            try admit(records, request, isPart: isPart)
+        }
         guard request.address.from != .nobody else { return try forecast(request) }
+        guard let observer, try mayChange(request) else {
+            return try takeIn(request, isPart: isPart)
+        }
+        let name = request.address.dataset
+        try engine(name) { () throws(StoreError) in try observer.willChange(name) }
+        defer { observer.didChange(name) }
+        return try takeIn(request, isPart: isPart)
+    }
+
+    /// Whether a push says anything but how far the asker has come.
+    private func mayChange(_ request: PushRequest) throws(SyncError) -> Bool {
+        let (name, theirs) = (request.address.dataset, request.page.knowledge.lifecycle)
+        guard request.page.recordCount == 0 else { return true }
+        return try engine(name) { () throws(StoreError) -> Bool in
+            guard let dataset = try store.datasetForSync(name, creating: false) else { return true }
+            return !PeerKnowledge(try dataset.knowledge()).lifecycle.covers(theirs)
+        }
+    }
+
+    private func takeIn(_ request: PushRequest, isPart: Bool) throws(SyncError) -> PushAnswer {
         let dataset = try wholeDataset(request.address.dataset, creating: true)
         let theirs = request.page.knowledge
         try checkForks(
@@ -237,7 +262,7 @@ extension SyncResponder {
         let isLate = !isPart && !meeting.vector.covers(knowledge.forgotten.vector)
         let conflicts = try compare(
             request.page, with: dataset, knowledge,
-            mayHold: isRemembered && book.disputed.isEmpty && !isLate, isPart: isPart, &plan)
+            mayHold: isRemembered && !isLate, isPart: isPart, disputed: book.disputed, &plan)
         let batons = isRemembered ? request.page.knowledge.batons : []
         let held = plan.batch.notes
         plan.batch.notes += try book.notes(taking: batons, settling: [])
@@ -262,7 +287,7 @@ extension SyncResponder {
         let unsettled = settles ? [] : book.disputed
         reached.vector.formUnion(
             unsettled.reduce(request.page.knowledge.vector) { $0.removing($1) })
-        if unsettled.isEmpty, request.acknowledged <= knowledge.syncCount {
+        if isPart || unsettled.isEmpty, request.acknowledged <= knowledge.syncCount {
             reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
         }
         plan.batch.checkpoint = (request.address.from, reached)
@@ -289,12 +314,14 @@ extension SyncResponder {
     /// Adds to a plan what is to be stored of a page.
     ///
     /// - Parameters:
-    ///   - mayHold: whether what is dated too far ahead is kept apart.
+    ///   - mayHold: whether what is dated too far ahead is kept apart, where neither it nor what is
+    ///     here of its key is in doubt.
     ///   - isPart: whether they are of one who keeps a part.
+    ///   - disputed: the disputed ids of this store.
     /// - Returns: the keys of those that are in conflict with what is here.
     private func compare(
         _ page: RecordPage, with dataset: Dataset, _ knowledge: DatasetKnowledge,
-        mayHold: Bool, isPart: Bool, _ plan: inout Plan
+        mayHold: Bool, isPart: Bool, disputed: [ReplicaID], _ plan: inout Plan
     ) throws(StoreError) -> [[UInt8]] {
         var conflicts: [[UInt8]] = []
         for record in page.records {
@@ -306,7 +333,10 @@ extension SyncResponder {
                 if !record.isDeleted { conflicts.append(record.key) }
                 continue
             }
-            if mayHold, dataset.holds(record, beside: local, knowledge),
+            let isLocalInDoubt =
+                local.map { !$0.isDropped && disputed.contains($0.version.dot.replica) } ?? false
+            if mayHold, !isLocalInDoubt, !disputed.contains(record.version.dot.replica),
+                dataset.holds(record, beside: local, knowledge),
                 try hold(record, of: dataset, in: &plan)
             {
                 continue
@@ -323,10 +353,11 @@ extension SyncResponder {
             case .ignore:
                 break
             case .adopt(let value, let version, let expiresAt):
+                let certain = Self.certain(version, of: record, over: local, disputed)
                 plan.batch.writes.append(
                     ReplicatedWrite(
                         key: record.key,
-                        content: .adopt(value: value, version: version, expiresAt: expiresAt),
+                        content: .adopt(value: value, version: certain, expiresAt: expiresAt),
                         expected: local?.version))
             case .conflict where has(.applyConflictUnasked):
                 plan.batch.writes.append(
@@ -341,7 +372,24 @@ extension SyncResponder {
         return conflicts
     }
 
-    /// Writes anew what lies here of keys under a disputed id, so that the asker can settle it.
+    /// What is stored of a version of the asker's that takes the place of one under a disputed dot
+    /// because both have the same value: without that dot, which may name another write. Joined
+    /// with it, it would seem to descend from that one.
+    private static func certain(
+        _ joined: Version, of incoming: Record, over local: Record?, _ disputed: [ReplicaID]
+    ) -> Version {
+        guard let local, !local.isDropped, disputed.contains(local.version.dot.replica),
+            joined.dot == incoming.version.dot,
+            !incoming.version.vector.contains(local.version.dot)
+        else { return joined }
+        let sure = disputed.reduce(local.version.vector) { $0.removing($1) }
+        return Version(
+            dot: joined.dot, vector: incoming.version.vector.union(sure), time: joined.time,
+            author: joined.author)
+    }
+
+    /// Writes anew what lies here of keys under a disputed id, so that the asker can settle it; of
+    /// many large ones some, the rest being in conflict again with the asker's next attempt.
     ///
     /// What it has settled descends from just what is sure, and so is in conflict with a version
     /// under a dot that may name another write, however often it pulls and settles that. Under a
@@ -350,10 +398,12 @@ extension SyncResponder {
         _ keys: [[UInt8]], in dataset: Dataset, _ disputed: [ReplicaID], _ plan: inout Plan
     ) throws(StoreError) {
         guard !disputed.isEmpty else { return }
-        for key in keys {
+        var bytes = 0
+        for key in keys where bytes < limits.renewedBytesMax {
             guard let local = try dataset.storedRecord(for: key), !local.isDropped,
                 disputed.contains(local.version.dot.replica)
             else { continue }
+            bytes += key.count + (local.value?.count ?? 0)
             plan.batch.writes.append(
                 ReplicatedWrite(
                     key: key,
@@ -374,7 +424,7 @@ extension SyncResponder {
     ) throws(StoreError) -> Bool {
         let book = try QuarantineBook(dataset)
         guard let note = try book.note(holding: record) else {
-            return try book.holds(record.version)
+            return try book.holds(record)
         }
         plan.batch.notes.append(note)
         return true

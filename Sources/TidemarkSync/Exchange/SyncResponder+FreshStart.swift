@@ -34,17 +34,24 @@ extension SyncResponder {
         // Nobody has forgotten anything.
         guard request.address.from != .nobody else { return BurialAnswer(buried: 0) }
         var dead = request.page.records
+        if let observer {
+            try engine(dataset.name) { () throws(StoreError) in
+                try observer.willChange(dataset.name)
+            }
+        }
+        defer { observer?.didChange(dataset.name) }
         return try engine(dataset.name) { () throws(StoreError) -> BurialAnswer in
             while true {
                 var batch = ReplicationBatch()
                 let book = try QuarantineBook(dataset)
                 for record in dead {
                     try batch.bury(record.key, record.version, in: dataset)
-                    guard let held = try book.record(of: record.version.dot) else { continue }
-                    batch.notes.append(try book.note(dropping: held))
-                    // By its date, which is not believed, nothing else must be dated.
-                    let seen = ForgottenDeletions(vector: held.version.vector)
-                    batch.forgotten = batch.forgotten?.union(seen) ?? seen
+                    for held in try book.records(of: record.version.dot, key: record.key) {
+                        batch.notes.append(try book.note(dropping: held))
+                        // By its date, which is not believed, nothing else must be dated.
+                        let seen = ForgottenDeletions(vector: held.version.vector)
+                        batch.forgotten = batch.forgotten?.union(seen) ?? seen
+                    }
                 }
                 let moved = Set(try dataset.replicate(batch))
                 guard !moved.isEmpty else {
@@ -87,7 +94,8 @@ extension Dataset {
         else { return nil }
         if PeerKnowledge(ours).hasSeen(arrived.version.dot, ours.vector) {
             // What is held was seen, too.
-            return try QuarantineBook(self).record(of: arrived.version.dot) == nil ? [] : nil
+            let held = try QuarantineBook(self).records(of: arrived.version.dot, key: arrived.key)
+            return held.isEmpty ? [] : nil
         }
         return ours.outliver(arrived, beside: local, latestBelieved: store.latestBelieved)
             .map { [$0] }

@@ -24,7 +24,9 @@ extension SyncResponder {
                 request.address)
         }
         return try engine(dataset.name) { () throws(StoreError) in
-            if asker != .nobody { try acknowledge(request.since, of: asker, dataset) }
+            if asker != .nobody {
+                try acknowledge(request.since, of: asker, isPart: true, dataset)
+            }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             // The asker's position is past what was left out of what we pushed to it: nothing is
             // taken for told, and nothing is claimed.

@@ -22,9 +22,9 @@ extension SyncResponder {
         let answer: SyncMessage
         do throws(SyncError) {
             answer = .watchAnswer(try await waited(watch, environment))
-            return try answer.encoded()
+            return try answer.leaving(namespace).encoded()
         } catch {
-            return Self.encoded(error)
+            return encoded(error)
         }
     }
 
@@ -32,9 +32,11 @@ extension SyncResponder {
     private func watchRequest(_ request: [UInt8]) -> WatchRequest? {
         guard request.count <= limits.requestBytesMax,
             MessageLabel.isWatch(request),
-            let frame = try? MessageFrame.decoded(request),
+            let frame = try? MessageFrame.decoded(
+                request, bodyBytesMax: limits.messageBounds.bodyBytesMax),
             SyncLimits.protocolVersions.contains(frame.version),
-            case .watch(let watch) = try? SyncMessage(frame)
+            case .watch(let watch) = try? SyncMessage(frame, limits.messageBounds)
+                .entering(namespace)
         else { return nil }
         return watch
     }

@@ -22,79 +22,114 @@ public final class SyncResponder: Sendable {
         /// if it has so many bytes there, else record by record: a segment costs its files and
         /// the time to make them durable. `Int.max`: always record by record.
         public var segmentBytesMin: Int
+        /// What the peer may store here, for one that is not trusted; nil for whatever it likes.
+        public var quota: SyncQuota?
         /// Records that one answer to a sweep looks at, told or not.
         var sweptRecordsMax = SyncLimits.sweptRecordsMax
         /// Bytes of them.
         var sweptBytesMax = SyncLimits.sweptBytesMax
+        /// Bytes that one push lets be written anew.
+        var renewedBytesMax = SyncLimits.renewedBytesMax
 
         public init(
             pageBytesMax: Int = 4 << 20, pageRecordsMax: Int = 32_768,
-            requestBytesMax: Int = SyncLimits.messageBytesMax, segmentBytesMin: Int = 1 << 20
+            requestBytesMax: Int = SyncLimits.messageBytesMax, segmentBytesMin: Int = 1 << 20,
+            quota: SyncQuota? = nil
         ) {
             self.pageBytesMax = min(max(1, pageBytesMax), SyncLimits.pageBytesMax)
             self.pageRecordsMax = min(max(1, pageRecordsMax), SyncLimits.pageRecordsMax)
             self.requestBytesMax = requestBytesMax
             self.segmentBytesMin = max(0, segmentBytesMin)
+            self.quota = quota
         }
     }
 
     let store: Store
+    let namespace: DatasetNamespace
     let limits: Limits
     /// As in ``SyncOptions``.
     let comparesOneByOne: Bool
     let validate: (@Sendable (Record) throws -> Void)?
     let journal: SyncJournalOptions
+    let observer: PushObserver?
 
     /// - Parameters:
+    ///   - namespace: which datasets of the store the peers can name, and how.
     ///   - validate: asked about each record that is pushed, while no lock is held. If it throws,
     ///     the whole page is answered with `recordRefused`, and the asker finds out which record it
     ///     was and leaves that one out.
     ///   - journal: what is remembered of exchanges. A responder settles no conflicts.
     public convenience init(
-        store: Store, limits: Limits = Limits(),
+        store: Store, namespace: DatasetNamespace = .all, limits: Limits = Limits(),
         validate: (@Sendable (Record) throws -> Void)? = nil,
         journal: SyncJournalOptions = SyncJournalOptions()
     ) {
         self.init(
-            store: store, limits: limits, validate: validate, journal: journal,
-            comparesOneByOne: false)
+            store: store, namespace: namespace, limits: limits, validate: validate,
+            journal: journal, observer: nil)
+    }
+
+    /// - Parameter observer: told of each dataset that a peer is about to change, and when it has.
+    package convenience init(
+        store: Store, namespace: DatasetNamespace, limits: Limits,
+        validate: (@Sendable (Record) throws -> Void)?, journal: SyncJournalOptions,
+        observer: PushObserver?
+    ) {
+        self.init(
+            store: store, namespace: namespace, limits: limits, validate: validate,
+            journal: journal, observer: observer, comparesOneByOne: false)
     }
 
     init(
-        store: Store, limits: Limits = Limits(),
+        store: Store, namespace: DatasetNamespace = .all, limits: Limits = Limits(),
         validate: (@Sendable (Record) throws -> Void)? = nil,
-        journal: SyncJournalOptions = SyncJournalOptions(), comparesOneByOne: Bool
+        journal: SyncJournalOptions = SyncJournalOptions(), observer: PushObserver? = nil,
+        comparesOneByOne: Bool
     ) {
         self.store = store
+        self.namespace = namespace
         self.limits = limits
         self.validate = validate
         self.journal = journal.bounded
+        self.observer = observer
         self.comparesOneByOne = comparesOneByOne
     }
 
     /// Answers a request. Whatever the bytes are, the answer is a message; an error is one, too.
     public func respond(to request: [UInt8]) -> [UInt8] {
-        let answer: SyncMessage
         do throws(SyncError) {
-            answer = try self.answer(to: request)
-            return try answer.encoded()
+            return try answered(request)
         } catch {
-            return Self.encoded(error)
+            return encoded(error)
         }
     }
 
-    private func answer(to request: [UInt8]) throws(SyncError) -> SyncMessage {
+    /// The same, for a server that wants to know what went wrong; ``encoded(_:)`` makes the answer
+    /// of it.
+    package func answered(_ request: [UInt8]) throws(SyncError) -> [UInt8] {
+        let message = try message(in: request)
+        if let address = message.address { try admitPeer(address) }
+        return try answer(to: message).leaving(namespace).encoded()
+    }
+
+    /// A request as the store calls what it is about.
+    private func message(in request: [UInt8]) throws(SyncError) -> SyncMessage {
         guard request.count <= limits.requestBytesMax else {
             throw SyncError(
                 .tooLarge,
                 "a request of \(request.count) bytes exceeds \(limits.requestBytesMax); "
                     + "lower the page size or raise the peer's limit")
         }
-        let frame = try MessageFrame.decoded(request)
+        let bounds = limits.messageBounds
+        let frame = try MessageFrame.decoded(request, bodyBytesMax: bounds.bodyBytesMax)
         guard SyncLimits.protocolVersions.contains(frame.version) else {
             throw Self.mismatch(frame.version...frame.version)
         }
-        switch try SyncMessage(frame) {
+        return try SyncMessage(frame, bounds).entering(namespace)
+    }
+
+    private func answer(to message: SyncMessage) throws(SyncError) -> SyncMessage {
+        switch message {
         case .hello(let request): return .helloAnswer(try answer(to: request))
         case .pull(let request): return .pullAnswer(try answer(to: request))
         case .push(let request): return .pushAnswer(try answer(to: request))
@@ -124,15 +159,20 @@ public final class SyncResponder: Sendable {
         }
         // A copy of this store that has its id is answered: it takes a new one when it sees that.
         if request.incarnation == store.incarnation { try refuseSelf(request.from) }
+        let isMarked = request.names == nil && request.from != .nobody && keepsMarks
+        // Who asks only about what has changed must be told of what counts from now on. What
+        // concerns all datasets the rest of the answer meets, too.
+        if isMarked, request.after == nil { try? admitDue() }
         // Before the list is made: what changes meanwhile is listed again next time.
         let mark = try engine { () throws(StoreError) in
-            request.names == nil && request.from != .nobody ? try store.changeMark() : nil
+            isMarked ? try store.changeMark() : nil
         }
         let (names, changedSince) = try wantedNames(request)
         var datasets: [DatasetGreeting] = []
         var vectorEntries = 0
         for name in names.prefix(SyncLimits.datasetsPerAnswerMax) {
-            let greeting = try greeting(for: name, asker: request.from)
+            let greeting = try greeting(
+                for: name, asker: request.from, isAlone: request.names?.count == 1)
             vectorEntries += greeting.knowledge?.vector.count ?? 0
             vectorEntries += greeting.knowledge?.lifecycle.wiped.count ?? 0
             vectorEntries += greeting.knowledge?.forgotten.vector.count ?? 0
@@ -149,6 +189,42 @@ public final class SyncResponder: Sendable {
             isComplete: datasets.count == names.count, mark: mark, changedSince: changedSince)
     }
 
+    /// Lets in what is held and need not be any more, of all datasets. O(held) if anything was held
+    /// or let in since the last time, or a date has come; else O(1).
+    ///
+    /// What cannot be let in, as where the store is damaged, stays held, and is no reason to refuse
+    /// an exchange of other datasets.
+    private func admitDue() throws(StoreError) {
+        guard let book = try store.existingSystemDataset(.quarantine) else { return }
+        // Before the look: what is held or let in meanwhile is looked at again.
+        let syncCount = try book.knowledge().syncCount
+        guard store.heldLooks.isDue(at: syncCount, by: store.latestBelieved) else { return }
+        let held = try QuarantineBook.overview(of: store)
+        for name in held.names where namespace.contains(name) { try? admitDue(name) }
+        store.heldLooks.note(at: syncCount, next: held.firstDate)
+    }
+
+    private func admitDue(_ name: String) throws(StoreError) {
+        guard let dataset = try store.datasetForSync(name, creating: false),
+            try !PartBook.isPart(dataset)
+        else { return }
+        try admitDue(dataset)
+    }
+
+    private func admitDue(_ dataset: Dataset) throws(StoreError) {
+        guard let observer else {
+            try dataset.admitDue()
+            return
+        }
+        guard try !QuarantineBook(dataset).isEmpty() else { return }
+        try observer.willChange(dataset.name)
+        defer { observer.didChange(dataset.name) }
+        try dataset.admitDue()
+    }
+
+    /// Marks are of all datasets of the store. Who sees only a few of them is told of all of these.
+    private var keepsMarks: Bool { namespace.prefix.isEmpty }
+
     private func wantedNames(
         _ request: HelloRequest
     ) throws(SyncError) -> (names: [String], changedSince: StoreMark?) {
@@ -157,6 +233,13 @@ public final class SyncResponder: Sendable {
         if request.names == nil {
             (names, changedSince) = try engine {
                 () throws(StoreError) -> ([String], StoreMark?) in
+                guard keepsMarks else {
+                    // One more than an answer holds, by which it is known whether it is all.
+                    let names = try store.datasetNamesForSync(
+                        prefix: namespace.prefix, after: request.after,
+                        limit: SyncLimits.datasetsPerAnswerMax + 1)
+                    return (names, nil)
+                }
                 for mark in request.marks {
                     if let changed = try store.datasetsChanged(since: mark) {
                         return (changed, mark)
@@ -164,14 +247,17 @@ public final class SyncResponder: Sendable {
                 }
                 return (try store.datasetNamesForSync(), nil)
             }
+            names.removeAll { !namespace.contains($0) }
         }
         names.sort()
         if let after = request.after { names.removeAll { $0 <= after } }
         return (names, changedSince)
     }
 
+    /// - Parameter isAlone: whether the asker wants to know of no other dataset. Else what is held
+    ///   and cannot be let in stays held, as in ``admitDue()``.
     private func greeting(
-        for name: String, asker: ReplicaID
+        for name: String, asker: ReplicaID, isAlone: Bool
     ) throws(SyncError) -> DatasetGreeting {
         try engine(name) { () throws(StoreError) in
             guard let dataset = try store.datasetForSync(name, creating: false) else {
@@ -179,7 +265,13 @@ public final class SyncResponder: Sendable {
                     name: name, knowledge: nil, pulledThrough: .zero, pushedThrough: .zero)
             }
             let isPart = try PartBook.isPart(dataset)
-            if asker != .nobody, !isPart { try dataset.admitDue() }
+            if asker != .nobody, !isPart {
+                do throws(StoreError) {
+                    try admitDue(dataset)
+                } catch {
+                    if isAlone { throw error }
+                }
+            }
             let checkpoint = try dataset.checkpoint(for: asker)
             var knowledge = PeerKnowledge(try dataset.knowledge())
             // What a part has seen proves nothing about what is here.
@@ -214,7 +306,9 @@ public final class SyncResponder: Sendable {
         _ address: Address
     ) throws(SyncError) {
         let isAgreed = try engine(dataset.name) { () throws(StoreError) in
-            if try dataset.disputeForked(batons, vector) { return false }
+            let isForked = try dataset.disputeForked(
+                batons, vector, isTrusted: limits.quota == nil)
+            if isForked { return false }
             return Set(known).isSuperset(of: try BatonBook(dataset).disputed)
         }
         guard isAgreed else { throw changed(address) }

@@ -111,15 +111,15 @@ extension SyncSession {
     private func settleHeldWrites(
         with missed: ForgottenDeletions
     ) async throws(SyncError) -> ForgottenDeletions? {
-        let (book, dots) = try engine(dataset.name) {
-            () throws(StoreError) -> (QuarantineBook, [Dot]) in
+        let (book, names) = try engine(dataset.name) {
+            () throws(StoreError) -> (QuarantineBook, [HeldName]) in
             let book = try QuarantineBook(dataset)
-            return (book, try book.dots())
+            return (book, try book.names())
         }
         // A key may be held more than once, and a page has it once.
-        for dot in dots {
+        for name in names {
             let request = try engine(dataset.name) { () throws(StoreError) -> InquiryRequest? in
-                guard let held = try book.record(of: dot) else { return nil }
+                guard let held = try book.record(name) else { return nil }
                 return try inquiry(
                     [(key: held.key, version: held.version)], through: .zero, isLast: true)
             }
@@ -129,11 +129,11 @@ extension SyncSession {
             }
             let theirs = answer.knowledge
             guard missed.covers(theirs.forgotten) else { return theirs.forgotten }
-            guard !answer.absent.isEmpty, theirs.hasSeen(dot, trusted(theirs.vector)) else {
+            guard !answer.absent.isEmpty, theirs.hasSeen(name.dot, trusted(theirs.vector)) else {
                 continue
             }
             try engine(dataset.name) { () throws(StoreError) in
-                guard let held = try book.record(of: dot) else { return }
+                guard let held = try book.record(name) else { return }
                 var batch = ReplicationBatch()
                 batch.notes = [try book.note(dropping: held)]
                 _ = try dataset.replicate(batch)
@@ -202,7 +202,7 @@ extension SyncSession {
             let (key, version) = (unsettled.key, unsettled.version)
             // Under a doubted id the peer may have seen another write.
             let isDoubted = doubted.contains(version.dot.replica)
-            let isShared = !isDoubted || known.toPeer.contains(version.dot)
+            let isShared = !isDoubted || peerHad(version.dot)
             let isDead = isShared && theirs.hasSeen(version.dot, trusted(theirs.vector))
             bytes += key.count
             if isDead, !isDoubted {
@@ -322,14 +322,13 @@ extension SyncSession {
         let version = incoming.version
         guard !ours.lifecycle.wiped.covers(version.vector) else { return nil }
         // Under a disputed id it may be another write than the one that was seen here.
-        let isShared =
-            !peerDisputed.contains(version.dot.replica) || incoming.syncCount <= known.fromPeer
+        let isShared = !peerDisputed.contains(version.dot.replica) || weHad(incoming)
         let isDead =
             isShared && PeerKnowledge(ours).hasSeen(version.dot, ours.vector)
         if isDead {
             // What is held was seen, too, and is not among the records.
             let isHeld = try engine(dataset.name) { () throws(StoreError) in
-                try QuarantineBook(dataset).record(of: version.dot) != nil
+                try !QuarantineBook(dataset).records(of: version.dot, key: incoming.key).isEmpty
             }
             return isHeld ? nil : .dead
         }

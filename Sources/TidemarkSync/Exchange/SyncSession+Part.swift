@@ -40,6 +40,8 @@ struct PartExchange {
     /// In the peer's order of change: up to there it may have forgotten deletions, and was asked
     /// by key for all that is here.
     var askedThrough = SyncCount.zero
+    /// Whether any record was handed on in this attempt.
+    var hasHandedOn = false
 
     var scope: SyncScope { record.scope }
 
@@ -195,48 +197,47 @@ extension SyncSession {
 
     /// Asks how those records are at the peer that came from others since it was last asked.
     private func checkWhatOthersBrought() async throws(SyncError) {
-        let end = try syncCount()
-        while let part, part.progress.checkedThrough < end {
-            let (items, through) = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.brought(
-                    since: part.progress.checkedThrough, scope: part.scope,
-                    countMax: SyncLimits.lookupKeysMax)
-            }
-            // First, so that what comes of it counts behind that.
+        guard let part else { return }
+        try await checkByKey(since: part.progress.checkedThrough) { through in
             self.part?.progress.checkedThrough = through
-            try await lookUp(items, in: part.scope)
-            try await checkPending()
         }
     }
 
-    /// Asks how all records of the scope are at the peer, but for writes that no peer has: it has
-    /// forgotten deletions of which it can no longer tell.
+    /// Asks how all records of the scope are at the peer: it has forgotten deletions of which it
+    /// can no longer tell.
     private func checkAll(through forgotten: SyncCount) async throws(SyncError) {
         guard let part, part.askedThrough < forgotten else { return }
+        try await checkByKey(since: .zero) { _ in }
+        self.part?.askedThrough = forgotten
+    }
+
+    /// Asks how the records of the scope are at the peer that changed here after a count, but for
+    /// writes that no peer has.
+    ///
+    /// - Parameter note: is told up to where, before that is asked about: what comes of it counts
+    ///   behind that.
+    private func checkByKey(
+        since start: SyncCount, _ note: (SyncCount) -> Void
+    ) async throws(SyncError) {
         let end = try syncCount()
-        var position = SyncCount.zero
-        while position < end {
+        var position = start
+        while let part, position < end {
+            let since = position
             let (items, through) = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.brought(
-                    since: position, scope: part.scope, countMax: SyncLimits.lookupKeysMax)
+                    since: since, scope: part.scope, countMax: SyncLimits.lookupKeysMax)
             }
+            position = through
+            note(through)
             try await lookUp(items, in: part.scope)
             try await checkPending()
-            position = through
         }
-        self.part?.askedThrough = forgotten
     }
 
     /// What the peer has and does not hold apart because of its date: answers about keys say so,
     /// whatever was left out.
     private func seenWithoutHeld() async throws(SyncError) -> VersionVector {
-        let request = LookupRequest(
-            address: address, scope: .nothing, bytesMax: 1,
-            items: [LookupRequest.Item(key: [0])])
-        let answer = try await counted { connection, traffic throws(SyncError) in
-            try await connection.lookUp(request, &traffic)
-        }
-        if try noteFork(answer.page.knowledge) { throw .forked }
+        let answer = try await ask([LookupRequest.Item(key: [0])], in: .nothing, bytesMax: 1)
         return trusted(answer.page.knowledge.vector)
     }
 
@@ -248,14 +249,8 @@ extension SyncSession {
     ) async throws(SyncError) {
         var rest = items[...]
         while !rest.isEmpty {
-            let request = LookupRequest(
-                address: address, scope: scope, bytesMax: options.pageBytesMax,
-                items: Array(rest))
-            let answer = try await counted { connection, traffic throws(SyncError) in
-                try await connection.lookUp(request, &traffic)
-            }
+            let answer = try await ask(Array(rest), in: scope, bytesMax: options.pageBytesMax)
             let page = answer.page
-            if try noteFork(page.knowledge) { throw .forked }
             try await apply(
                 PartNews(
                     records: page.records, outside: scope == nil ? [] : answer.outside,
@@ -264,6 +259,18 @@ extension SyncSession {
             report(.pulling, records: page.recordCount)
             rest = rest.dropFirst(answer.answered)
         }
+    }
+
+    private func ask(
+        _ items: [LookupRequest.Item], in scope: SyncScope?, bytesMax: Int
+    ) async throws(SyncError) -> LookupAnswer {
+        let request = LookupRequest(
+            address: address, scope: scope, bytesMax: bytesMax, items: items)
+        let answer = try await counted { connection, traffic throws(SyncError) in
+            try await connection.lookUp(request, &traffic)
+        }
+        if try noteFork(answer.page.knowledge) { throw .forked }
+        return answer
     }
 
     // MARK: - Push
@@ -298,6 +305,7 @@ extension SyncSession {
             let request = PushRequest(
                 address: address, since: pushPosition, acknowledged: pulled, page: page,
                 disputed: peerDisputed.sorted())
+            if page.recordCount > 0 { part?.hasHandedOn = true }
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.push(request, isPart: true, &traffic)
             }
@@ -432,17 +440,18 @@ extension SyncSession {
     /// Everything is exchanged. If the dataset is to be whole again, it is now, and claims all that
     /// the peer has; unless that lacks something that went from here.
     ///
-    /// - Returns: false if the peer has anything new, which is to be pulled before. What it was
-    ///   given it may have written anew, as what outlives what it has forgotten: who claims to have
-    ///   seen that must have it so.
+    /// - Returns: false if anything was handed on in this attempt and the peer has anything new,
+    ///   which is to be pulled before. What it was given it may have written anew, as what outlives
+    ///   what it has forgotten: who claims to have seen that must have it so. What others write
+    ///   there meanwhile is not claimed, and comes with the next exchange.
     private func endPart() throws(SyncError) -> Bool {
         try storeProgress()
         try endHandingOver()
         guard let part, part.record.isEnding, let whole = part.whole, peerDisputed.isEmpty else {
             return true
         }
-        if let remote, try remote.syncCount > pulledThrough() {
-            // Where it cannot end anyway, or others write all the time, another exchange ends it.
+        if part.hasHandedOn, let remote, try remote.syncCount > pulledThrough() {
+            // Where it cannot end anyway, or there are no more attempts, another exchange ends it.
             return try holdsBackVectors() || result.attempts >= options.attemptsMax
         }
         try engine(dataset.name) { () throws(StoreError) in

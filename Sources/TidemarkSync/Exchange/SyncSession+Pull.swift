@@ -78,7 +78,7 @@ extension SyncSession {
             }
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 try plan.batch.map { batch throws(StoreError) in
-                    try replicate(batch)
+                    try replicate(claimingNothingHeld(batch))
                 } ?? []
             }
             if moved.isEmpty {
@@ -171,7 +171,7 @@ extension SyncSession {
             if !isKnown { plan.dead.append(record) }
             return
         }
-        let isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
+        let isAhead = isToHold(record, beside: local, knowledge)
         let isNews = comparison != .ignore || isAhead || judgement != nil
         if isNews, !isKnown, let error = try await refusal(of: record) {
             plan.refused.append((record, error))
@@ -202,6 +202,9 @@ extension SyncSession {
                 batch.writes += outcome.writes
                 plan.settled.append((outcome, batch.writes.count - 1))
                 plan.pulled += 1
+                if case .adopt(_, let version, _)? = outcome.writes.last?.content {
+                    confirm(record, storedAs: version, in: &plan)
+                }
             case .pending(let conflict, let reason):
                 plan.pending.append((conflict, reason))
             }
@@ -211,13 +214,31 @@ extension SyncSession {
             batch.writes.append(Comparison.renewal(of: winner, incoming: record, local: local))
             plan.pulled += winner.version == record.version ? 1 : 0
         case .adopt(let value, let version, let expiresAt):
-            batch.writes.append(
-                ReplicatedWrite(
-                    key: record.key,
-                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
-                    expected: local?.version))
+            adopt(value, version, expiresAt, for: record, over: local, in: &plan, &batch)
             plan.pulled += version.dot == local?.version.dot ? 0 : 1
         }
+    }
+
+    /// Stores what came, or what is here joined with it.
+    private func adopt(
+        _ value: [UInt8]?, _ version: Version, _ expiresAt: UInt64?, for incoming: Record,
+        over local: Record?, in plan: inout PullPlan, _ batch: inout ReplicationBatch
+    ) {
+        batch.writes.append(
+            ReplicatedWrite(
+                key: incoming.key,
+                content: .adopt(value: value, version: version, expiresAt: expiresAt),
+                expected: local?.version))
+        confirm(incoming, storedAs: version, in: &plan)
+    }
+
+    /// Of what is stored under a doubted id the peer has that very write, if it has just told of
+    /// it: then it is not to be written anew with the last page.
+    private func confirm(_ incoming: Record, storedAs version: Version, in plan: inout PullPlan) {
+        guard version.dot == incoming.version.dot, doubted.contains(version.dot.replica) else {
+            return
+        }
+        plan.confirmed.append(incoming.key)
     }
 
     /// What the journal keeps of conflicts that are settled in a batch.
@@ -268,11 +289,7 @@ extension SyncSession {
                 return
             }
             guard case .adopt(let value, let version, let expiresAt) = comparison else { return }
-            batch.writes.append(
-                ReplicatedWrite(
-                    key: incoming.key,
-                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
-                    expected: local?.version))
+            adopt(value, version, expiresAt, for: incoming, over: local, in: &plan, &batch)
             plan.pulled += 1
         }
     }
@@ -360,7 +377,7 @@ struct PullPlan {
     var freezes = false
     /// Whether what waits is not in the book.
     var isUnbooked = false
-    /// Of a fork: keys of which what is here stays as it is, because the peer has it, too, or
-    /// because it waits.
+    /// Of a fork: keys of which what is here, or is stored now, stays as it is, because the peer
+    /// has it, too, or because it waits.
     var confirmed: [[UInt8]] = []
 }

@@ -11,11 +11,19 @@ extension SyncSession {
             return true
         }
         try await reviewOutgoing()
+        lastSynced = nil
         guard try await pushDifferences() else { return false }
         guard differences == nil else { return true }
         var recordsMax = options.pageRecordsMax
+        var ready: RecordPage?
         while true {
-            let changes = try changesToPush(recordsMax: recordsMax)
+            let changes: RecordPage
+            if let ready {
+                changes = ready
+            } else {
+                changes = try read(wantedChanges(since: pushPosition, atMost: recordsMax))
+            }
+            ready = nil
             guard try isNews(changes) else {
                 try rememberWhatThePeerTold()
                 try noteEnd()
@@ -25,10 +33,19 @@ extension SyncSession {
             guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
             // Looked at after reading: what went until then is in the page.
             guard try !waitsForMoved() else { return true }
-            switch try await send(changes, &recordsMax) {
+            // The next page is read while the peer takes in this one.
+            let following = wantedChanges(behind: changes, atMost: recordsMax)
+            let dataset = dataset
+            async let ahead = Self.readAhead(following, of: dataset)
+            let sent = try await send(changes, &recordsMax)
+            let next = await ahead
+            switch sent {
             case .accepted(let isLast):
                 pushPosition = changes.through
-                guard changes.isLast else { continue }
+                guard changes.isLast else {
+                    ready = next
+                    continue
+                }
                 if isLast { peerDisputed = [] }
                 try noteEnd()
                 return true
@@ -45,35 +62,112 @@ extension SyncSession {
         result.isComplete = !result.lacksOnlyFailed
     }
 
-    private func changesToPush(recordsMax: Int) throws(SyncError) -> RecordPage {
-        try engine(dataset.name) { () throws(StoreError) in
-            // What is known to be there as it lies here need not be looked through for it.
+    /// Which changes a page is to have.
+    private struct WantedChanges: Sendable {
+        let since: SyncCount
+        let recordsMax: Int
+        let bytesMax: Int
+        let excluding: VersionVector
+        /// Those that the message names before the page.
+        let replicas: [ReplicaID]
+        let withheld: Set<[UInt8]>
+        let memory: ChangeMemory
+
+        func page(of dataset: Dataset) throws(StoreError) -> RecordPage {
             try dataset.writtenPage(
-                since: max(pushPosition, adoptedThrough),
-                recordsMax: dataset.recordsPerPage(atMost: min(recordsMax, recordsLeft)),
-                bytesMax: options.pageBytesMax,
-                excluding: trusted(remote?.vector ?? VersionVector()),
-                after: address.replicas, withholding: withheld)
+                since: since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
+                bytesMax: bytesMax, excluding: excluding, after: replicas,
+                withholding: withheld, remembering: memory)
+        }
+    }
+
+    /// - Parameter sent: how many records have travelled by then that are not counted yet.
+    private func wantedChanges(
+        since: SyncCount, atMost recordsMax: Int, behind sent: Int = 0
+    ) -> WantedChanges {
+        WantedChanges(
+            // What is known to be there as it lies here need not be looked through for it.
+            since: max(since, adoptedThrough),
+            recordsMax: min(recordsMax, recordsLeft - min(recordsLeft, sent)),
+            bytesMax: options.pageBytesMax, excluding: trusted(remote?.vector ?? VersionVector()),
+            replicas: address.replicas, withheld: withheld, memory: changeMemory)
+    }
+
+    /// What follows on a page that is about to leave; nil if nothing does, if no more may, or if
+    /// the page is small and the next one soon read.
+    private func wantedChanges(
+        behind page: RecordPage, atMost recordsMax: Int
+    ) -> WantedChanges? {
+        // Where all is to be done on one thread, nothing is done beside.
+        guard !page.isLast, page.recordCount < recordsLeft, !store.options.runsInline,
+            page.recordCount >= options.readsAheadFrom
+        else { return nil }
+        return wantedChanges(
+            since: page.through, atMost: recordsMax, behind: page.recordCount)
+    }
+
+    private func read(_ wanted: WantedChanges) throws(SyncError) -> RecordPage {
+        try engine(dataset.name) { () throws(StoreError) in try wanted.page(of: dataset) }
+    }
+
+    /// A page that is read before it is known what came of the one before it is as good as one
+    /// whose reader was slow to send it: whatever is written here meanwhile comes later in the
+    /// order of change. What must hold when a page leaves is looked at when it does.
+    ///
+    /// - Returns: nil if nothing is wanted, or if it cannot be read: who reads it again is told
+    ///   why.
+    @concurrent
+    private static func readAhead(
+        _ wanted: WantedChanges?, of dataset: Dataset
+    ) async -> RecordPage? {
+        guard let wanted else { return nil }
+        do throws(StoreError) {
+            return try wanted.page(of: dataset)
+        } catch {
+            return nil
         }
     }
 
     /// The changes without what failed before. As long as anything did, no page is the last one:
     /// the peer must not claim to have seen all that we have, nor take a disputed id for settled.
-    private func pageToPush(_ changes: RecordPage) throws(SyncError) -> RecordPage {
+    ///
+    /// - Parameter pulled: how far we have pulled.
+    private func pageToPush(
+        _ changes: RecordPage, pulled: SyncCount
+    ) throws(SyncError) -> RecordPage {
         let held = try heldBack()
         let settles = try !hasRefusedDisputed()
         let isLast = changes.isLast && held.isEmpty && settles
-        return try engine(dataset.name) { () throws(StoreError) -> RecordPage in
+        let (page, isDurable) = try engine(dataset.name) {
+            () throws(StoreError) -> (RecordPage, Bool) in
             // That there is a peer must be known before it has anything: of a dataset that
             // nobody else has, the store may forget deletions.
+            let isKnown = try dataset.peerIDs().contains(peer)
             try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
             // After reading, so that all of the page is durable before it leaves.
             var page = try dataset.told(changes)
             page.leaveOut(held.versions)
             page.isLast = isLast
-            if !has(.skipSyncBeforeSend) { try store.sync() }
-            return page
+            let isDurable = isKnown && !changes.isLast && isCovered(page)
+            if !isDurable, !has(.skipSyncBeforeSend) { try store.sync() }
+            return (page, isDurable)
         }
+        if isDurable {
+            lastSynced?.followers += 1
+        } else {
+            lastSynced = SyncedPage(knowledge: page.knowledge, pulled: pulled)
+        }
+        return page
+    }
+
+    /// Whether everything in a large page was there before the store was last synced: all of it has
+    /// a sync count up to one that was there then, and what is said besides was said then.
+    private func isCovered(_ page: RecordPage) -> Bool {
+        guard let lastSynced, lastSynced.followers < SyncLimits.unsyncedPagesMax else {
+            return false
+        }
+        return page.recordCount >= options.readsAheadFrom && !page.mayHaveHeld
+            && page.knowledge == lastSynced.knowledge
     }
 
     /// What came of a page.
@@ -101,9 +195,10 @@ extension SyncSession {
     ) async throws(SyncError) -> Sent {
         // Before the sync, so that it is durable when it is claimed.
         let pulled = try pulledThrough()
-        let page = try pageToPush(changes)
+        let page = try pageToPush(changes, pulled: pulled)
         let request = PushRequest(
-            address: address, since: pushPosition, acknowledged: pulled, page: page,
+            address: address, since: pushPosition,
+            acknowledged: lookedThrough(lastSynced?.pulled ?? pulled), page: page,
             disputed: peerDisputed.sorted(), settled: judged.forgotten,
             seen: page.seen ?? VersionVector())
         let answer: PushAnswer
@@ -201,6 +296,15 @@ extension SyncSession {
         }
     }
 
+    /// What a push says of how far we have come. A late peer goes by it to tell whether all that it
+    /// has was looked at. While it disputes an id no position moves; still, all up to where the
+    /// last page of the pull ended was looked at in this exchange.
+    ///
+    /// - Parameter pulled: what is remembered.
+    private func lookedThrough(_ pulled: SyncCount) -> SyncCount {
+        peerDisputed.isEmpty ? pulled : max(pulled, judged.through)
+    }
+
     /// The peer has everything up to the end of the page, and we have everything of the peer's
     /// that came of it.
     ///
@@ -221,4 +325,13 @@ extension SyncSession {
             return acknowledged
         }
     }
+}
+
+/// A page before which the store was synced, by what it claimed.
+struct SyncedPage {
+    let knowledge: PeerKnowledge
+    /// How far we had pulled.
+    let pulled: SyncCount
+    /// Pages that have left since then without another sync, since nothing in them was newer.
+    var followers = 0
 }

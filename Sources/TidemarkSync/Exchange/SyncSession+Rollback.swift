@@ -2,7 +2,9 @@ import Tidemark
 
 // What to do when one side's store went back in time or was copied: when its peer shows a baton
 // that it never drew, or has seen more of its writes than it has made. Whatever it wrote since then
-// may have taken dots that already name other writes.
+// may have taken dots that already name other writes. And when a peer shows that some third store
+// did: what one side has of that one's writes may have the dots of others. "The forked side" is
+// then whoever has just learnt that.
 //
 // It takes a new replica id at once, so that no more dots are used twice. From then on the old id
 // is *disputed* in each dataset where there is a sign of it, and the store says so to whoever asks.
@@ -11,8 +13,9 @@ import Tidemark
 // own, and what is found under a disputed dot on the forked side is
 // - confirmed, if the other side has the very same write;
 // - superseded, if the other side has a version that descends from it, and either the forked side
-//   knew before it went back that the other one has the write, or the policy would take one of the
-//   two anyway and the descendant is not older by the clock, which a true one cannot be;
+//   knew before that the other one has the write (but of an id of others that both dispute), or the
+//   policy would take one of the two anyway and the descendant is not older by the clock, which a
+//   true one cannot be;
 // - otherwise written anew under an id of the asking side, so that nothing is lost: with the time
 //   that it has if the other side has nothing of the key, with the later of the two times if that
 //   has the same value; in all other cases the two are a conflict, which the merge policy settles
@@ -87,7 +90,7 @@ extension SyncSession {
     }
 
     /// Whether a version that seems to descend from a doubtful one does: for certain if its side
-    /// had the doubtful one before the other went back, and not if it is older.
+    /// is known to have had the doubtful one, and not if it is older.
     ///
     /// A clock may have stood still or gone back with the store, so that it is no proof. It is
     /// asked where the policy takes one of the two whatever they hold. Where both would be merged
@@ -96,15 +99,35 @@ extension SyncSession {
         _ certain: Record, toDescendFrom doubtful: Record, isLocal: Bool
     ) -> Bool {
         if certain.value == doubtful.value { return true }
-        let isShared =
-            isLocal
-            ? known.toPeer.contains(doubtful.version.dot) : doubtful.syncCount <= known.fromPeer
+        let isShared = isLocal ? peerHad(doubtful.version.dot) : weHad(doubtful)
         if isShared { return true }
         switch policy {
         case .lastWriterWins, .keepLocal, .keepRemote:
             return certain.version.time >= doubtful.version.time
         default: return false
         }
+    }
+
+    /// Whether the peer is known to have had the very write that lies here under a doubted dot.
+    ///
+    /// Of former ids of this store that is what the peer had before this store went back, and where
+    /// the peer disputes nothing it is known which line it has. Of an id of others that both sides
+    /// have just come to dispute nothing is known: they may have exchanged without noticing, and
+    /// what the peer has seen of it may be of the other line. Nor is anything known of one that the
+    /// maker of a bundle does not dispute: nobody has told it yet that there were two.
+    func peerHad(_ dot: Dot) -> Bool {
+        guard known.toPeer.contains(dot) else { return false }
+        return store.ownIDs.contains(dot.replica)
+            || (!isFile && !peerDisputed.contains(dot.replica))
+    }
+
+    /// Whether we are known to have had the very write that lies at the peer under an id that it
+    /// disputes. Likewise nothing is known of an id, none of the peer's, that both sides dispute:
+    /// what we had seen of the one line has kept the peer from telling us of the other one.
+    func weHad(_ doubtful: Record) -> Bool {
+        let id = doubtful.version.dot.replica
+        return doubtful.syncCount <= known.fromPeer
+            && !(contestedByPeer.contains(id) && doubted.contains(id))
     }
 
     /// What is here of a key whose version at the peer is refused: written anew if its dot may name
@@ -156,8 +179,8 @@ extension SyncSession {
 extension SyncError {
     static let forked = SyncError(
         .peerChanged,
-        "this store is a copy or went back in time, and what it wrote since is to be exchanged "
-            + "anew; repeat the exchange")
+        "this store, or one whose writes it has, is a copy or went back in time, and what was "
+            + "written since is to be exchanged anew; repeat the exchange")
 }
 
 /// What becomes of a record under a dot that may name two writes.
@@ -172,23 +195,62 @@ enum ForkVerdict {
     case settle(seen: VersionVector)
 }
 
+extension DatasetGreeting {
+    /// The disputed ids under which the responder wrote itself. It shows no baton of those, and
+    /// one of each disputed id of somebody else.
+    var formerIDs: [ReplicaID] {
+        let shown = Set((knowledge?.batons ?? []).map(\.replica))
+        return disputed.filter { !shown.contains($0) }
+    }
+}
+
 extension Dataset {
-    /// Takes a new replica id if a peer shows that the present one is forked, and marks as disputed
-    /// in this dataset all ids of this store that are.
+    /// How much of one peer's changes has come here, whichever of its ids it had then; zero if
+    /// nothing did.
     ///
+    /// - Parameter ids: the present one and former ones.
+    func pulledThrough(from ids: [ReplicaID]) throws(StoreError) -> SyncCount {
+        var reached = SyncCount.zero
+        for id in ids { reached = max(reached, try checkpoint(for: id).pulledThrough) }
+        return reached
+    }
+
+    /// Takes a new replica id if a peer shows that the present one is forked, and marks as disputed
+    /// in this dataset all ids of this store that are, and all of others that the peer shows to be.
+    ///
+    /// - Parameters:
+    ///   - contests: whether ids of others are looked at. What a part has seen claims nothing, so
+    ///     that they do not matter there.
+    ///   - isTrusted: whether the peer would not make up such a sign. To take a new id concerns
+    ///     every dataset, and a store keeps all that it ever had: so for those who are not trusted
+    ///     it does so once for as long as it is open. Once is enough, since a store goes back in
+    ///     time only while it is closed, and under an id that was drawn since, nobody else writes.
     /// - Returns: whether there was any such sign.
+    /// - Throws: `invalidArgument` for a sign that is not believed.
     @discardableResult
-    func disputeForked(_ shown: [Baton], _ theirs: VersionVector) throws(StoreError) -> Bool {
+    func disputeForked(
+        _ shown: [Baton], _ theirs: VersionVector, contests: Bool = true, isTrusted: Bool = true
+    ) throws(StoreError) -> Bool {
         guard !store.options.isReadOnly, !store.options.plantedBugs.contains(.reuseDot) else {
             return false
         }
         let book = try BatonBook(self)
         let forked = book.forked(shown, theirs, try vector)
-        guard !forked.isEmpty else { return false }
+        var contested = contests ? book.contested(shown) : []
+        if !contested.isEmpty, try PartBook.isPart(self) { contested = [] }
+        guard !forked.isEmpty || !contested.isEmpty else { return false }
         // First, since a present id cannot be disowned. After a crash in between the peer shows
         // the same again.
-        if forked.contains(store.replicaID) { try store.renewReplicaID() }
-        try book.dispute(forked)
+        if forked.contains(store.replicaID) {
+            guard isTrusted || store.takeRenewalForStranger() else {
+                throw StoreError(
+                    .invalidArgument,
+                    "the asker has seen writes of this replica that are not of this dataset; use "
+                        + "a store for each identity, and open the peer's anew if it was copied")
+            }
+            try store.renewReplicaID()
+        }
+        try book.dispute(forked, contested: contested)
         return true
     }
 }

@@ -15,7 +15,8 @@ import Tidemark
 //   a side that was restored from a backup has forgotten the newer ones, and the exchange starts
 //   again where the two still agree. (CouchDB's replicator compares checkpoints in the same way.)
 // - Records leave only when they are durable here.
-// - State of the store is read again after every `await`.
+// - State of the store is read again after every `await`, but for the next page of a push, which is
+//   read ahead: see `readAhead`.
 //
 // A crash or a lost message at any point leaves both sides in a state from which the next exchange
 // goes on: records compare by version, so to apply a page twice is to apply it once.
@@ -37,12 +38,17 @@ final class SyncSession {
     var pushPosition = SyncCount.zero
     /// What the peer remembers of how far we have pulled.
     var acknowledged = SyncCount.zero
-    /// Former ids of this store under which another one wrote, too.
+    /// Former ids of this store under which another one wrote, too, and ids of others under which
+    /// two stores wrote.
     var doubted: Set<ReplicaID> = []
     /// The same of the peer.
     var peerDisputed: Set<ReplicaID> = []
-    /// What the peer was known to have when the exchange began, and how much of the peer's it
-    /// remembered that we have: of disputed ids, before one of the two went back.
+    /// Those of them that are none of the peer's own: it goes on showing batons of these alone.
+    private(set) var contestedByPeer: Set<ReplicaID> = []
+    /// What the peer was known to have when the exchange began, and how much of the peer's both
+    /// remembered that we have: of disputed ids, before one of the two went back. What the peer
+    /// remembers alone may be how far we had come while only a part was kept here, and not told of
+    /// all before that. What we remember may stand under an id that the peer has given up since.
     var known = (toPeer: VersionVector(), fromPeer: SyncCount.zero)
     /// Keys of which the peer is known to have the write under a doubted id that is here, or of
     /// which a conflict waits.
@@ -75,6 +81,10 @@ final class SyncSession {
     var adoptedThrough = SyncCount.zero
     /// To be stored with the page that is applied: how far a sweep has come then, or that it ends.
     var sweepNotes: [SystemNote] = []
+    /// Of the pages of a push, the last one before which the store was synced.
+    var lastSynced: SyncedPage?
+    /// What reading one page of changes found out for the next.
+    let changeMemory: ChangeMemory
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
     /// Whether the peer is a file: it answers pulls and nothing else, and hears nothing.
@@ -118,6 +128,10 @@ final class SyncSession {
         self.peer = peer
         result = SyncResult(dataset: dataset.name, remoteReplica: peer)
         recordsLeft = options.recordsPerRunMax ?? .max
+        changeMemory =
+            options.walksFrom == 0
+            ? ChangeMemory(passedMax: 1, changesMin: 0)
+            : ChangeMemory(changesMin: options.walksFrom)
     }
 
     /// - Parameter greeting: the answer to a hello that was just asked; nil to ask first.
@@ -225,6 +239,7 @@ final class SyncSession {
         }
         if answer.replica != peer {
             (adoptedThrough, differences) = (.zero, nil)
+            confirmedKeys = []
             endFreshStart()
             judged = (VersionVector(), .zero)
         }
@@ -234,12 +249,18 @@ final class SyncSession {
     }
 
     private func takePositions(_ greeting: DatasetGreeting?) throws(SyncError) {
-        let (checkpoint, ours) = try engine(dataset.name) { () throws(StoreError) in
-            (try dataset.checkpoint(for: peer), try dataset.knowledge())
+        let formerIDs = greeting?.formerIDs ?? []
+        let (checkpoint, reached, ours) = try engine(dataset.name) { () throws(StoreError) in
+            (
+                try dataset.checkpoint(for: peer),
+                try dataset.pulledThrough(from: [peer] + formerIDs),
+                try dataset.knowledge()
+            )
         }
         let theirs = greeting?.knowledge?.syncCount ?? .zero
         acknowledged = greeting?.pushedThrough ?? .zero
-        known = (checkpoint.vector, acknowledged)
+        known = (checkpoint.vector, min(reached, acknowledged))
+        contestedByPeer = peerDisputed.subtracting(formerIDs)
         pullPosition = min(checkpoint.pulledThrough, acknowledged)
         pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
         if pullPosition > theirs { pullPosition = .zero }

@@ -59,7 +59,7 @@ extension Store {
         into target: String, limit: Int
     ) throws(StoreError) -> (merged: [MergedDataset], stale: [[UInt8]]) {
         guard let notes = try existingSystemDataset(.merged) else { return ([], []) }
-        let prefix = MergeMark.prefix(target)
+        let prefix = SystemDataset.prefix(of: target)
         let cursor = try notes.records(in: .prefix(prefix))
         var merged: [MergedDataset] = []
         var stale: [[UInt8]] = []
@@ -250,10 +250,8 @@ private struct MergeMark {
         return life.time.rawValue == time && life.replica == replica
     }
 
-    static func prefix(_ target: String) -> [UInt8] { Array(target.utf8) + [0] }
-
     static func key(_ name: String, _ target: String) -> [UInt8] {
-        prefix(target) + Array(name.utf8)
+        SystemDataset.prefix(of: target) + Array(name.utf8)
     }
 
     var encoded: [UInt8] {

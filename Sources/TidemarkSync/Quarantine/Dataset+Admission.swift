@@ -33,6 +33,10 @@ extension Dataset {
     /// Lets those held writes meet the record of their key whose date is believed by now, and
     /// forgets those that were overwritten by something that had seen them. O(held).
     ///
+    /// So it does, whatever the date, with those under an id that is disputed here: as records they
+    /// are compared with what others have, and written anew, before the id is settled. Held on,
+    /// they would go to nobody afterwards who claims to have seen their dots, and count here.
+    ///
     /// Not during a fresh start, whose peer was asked about what is held: until its end it is not
     /// known here what its peer holds of a key, and not all is forgotten that a held write has to
     /// outlive where there is nothing.
@@ -42,13 +46,20 @@ extension Dataset {
     func admitDue() throws(StoreError) -> [[UInt8]] {
         guard !store.options.isReadOnly else { return [] }
         let book = try QuarantineBook(self)
+        let names = try book.names()
+        guard !names.isEmpty else { return [] }
+        let disputed = try BatonBook(self).disputed
         var stored: [[UInt8]] = []
-        for dot in try book.dots() {
+        for name in names {
+            let isDisputed = disputed.contains(name.dot.replica)
             for _ in 0..<SyncLimits.comparisonRoundsMax {
-                guard try !isStartingAfresh(), let held = try book.record(of: dot) else { break }
+                guard try !isStartingAfresh(), let held = try book.record(name) else { break }
                 let local = try storedRecord(for: held.key)
                 let knowledge = try knowledge()
-                guard let writes = admission(of: held, beside: local, knowledge) else { break }
+                guard
+                    let writes = admission(
+                        of: held, beside: local, knowledge, isDisputed: isDisputed)
+                else { break }
                 var batch = ReplicationBatch()
                 batch.writes = writes
                 batch.notes = [try book.note(dropping: held)]
@@ -72,14 +83,17 @@ extension Dataset {
     }
 
     /// What a held write comes to; nil if it stays held.
+    ///
+    /// - Parameter isDisputed: whether its dot may name another write, so that it waits no longer.
     private func admission(
-        of held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+        of held: Record, beside local: Record?, _ knowledge: DatasetKnowledge, isDisputed: Bool
     ) -> [ReplicatedWrite]? {
         let meeting = Comparison(
             held, meeting: local, wiped: knowledge.lifecycle.wiped)
         let isOverwritten = local?.version.vector.contains(held.version.dot) ?? false
         let isDue =
-            !store.isAhead(held.version) || store.options.plantedBugs.contains(.releaseHeldEarly)
+            isDisputed || !store.isAhead(held.version)
+            || store.options.plantedBugs.contains(.releaseHeldEarly)
         guard isDue || isOverwritten || meeting == .ignore else { return nil }
         if !isOverwritten, meeting != .ignore,
             let write = outliver(held, beside: local, knowledge)

@@ -19,8 +19,8 @@ import Tidemark
 // `SyncSession.admitHeld()`.
 
 /// The held writes of one dataset, in the store's own dataset ``SystemDataset/quarantine``: under
-/// the dataset's name, a zero, and the write's replica and counter. Under a zero and the name is up
-/// to where what changed may have been held before.
+/// the dataset's name, a zero, and the write's ``HeldName``. Under a zero and the name is up to
+/// where what changed may have been held before.
 struct QuarantineBook {
     private let dataset: Dataset
     /// nil if nothing was ever held here.
@@ -37,13 +37,13 @@ struct QuarantineBook {
     /// Whether nothing is held of the dataset. O(log n).
     func isEmpty() throws(StoreError) -> Bool {
         guard let book else { return true }
-        return try book.keys(in: .prefix(Self.prefix(dataset))).next() == nil
+        return try book.keys(in: .prefix(prefix)).next() == nil
     }
 
     /// Hands out all that is held, until the body returns false. O(held), and memory for one.
     func each(_ body: (Record) throws(StoreError) -> Bool) throws(StoreError) {
         guard let book else { return }
-        let cursor = try book.records(in: .prefix(Self.prefix(dataset)))
+        let cursor = try book.records(in: .prefix(prefix))
         while let line = try cursor.next() {
             // What cannot be read again is as good as lost.
             guard let record = Self.record(decoding: line.value ?? []) else { continue }
@@ -51,17 +51,43 @@ struct QuarantineBook {
         }
     }
 
-    /// The dots of all that is held, so that each can be looked at while others are removed.
+    /// The names of all that is held, so that each can be looked at while others are removed.
     /// O(held); no value is read for it.
-    func dots() throws(StoreError) -> [Dot] {
+    func names() throws(StoreError) -> [HeldName] {
         guard let book else { return [] }
-        let prefix = Self.prefix(dataset)
+        let prefix = prefix
         let cursor = try book.keys(in: .prefix(prefix))
-        var dots: [Dot] = []
+        var names: [HeldName] = []
         while let key = try cursor.next() {
-            if let dot = Self.dot(in: key.dropFirst(prefix.count)) { dots.append(dot) }
+            if let name = HeldName(key.dropFirst(prefix.count)) { names.append(name) }
         }
-        return dots
+        return names
+    }
+
+    /// Their dots.
+    func dots() throws(StoreError) -> [Dot] { try names().map(\.dot) }
+
+    /// The names of all datasets of which anything is held, and the first date of all that is held
+    /// of them; nil if nothing is. O(held), and memory for one.
+    static func overview(
+        of store: Store
+    ) throws(StoreError) -> (names: [String], firstDate: HybridTime?) {
+        guard let book = try store.existingSystemDataset(.quarantine) else { return ([], nil) }
+        var names: [String] = []
+        var name: ArraySlice<UInt8> = []
+        var firstDate: HybridTime?
+        // Behind the marks of what was held, which begin with a zero.
+        let cursor = try book.records(in: KeyRange(from: [1]))
+        while let line = try cursor.next() {
+            let next = line.key.prefix { $0 != 0 }
+            if next != name {
+                name = next
+                names.append(String(decoding: name, as: UTF8.self))
+            }
+            guard let date = Self.date(in: line.value ?? []) else { continue }
+            firstDate = min(firstDate ?? date, date)
+        }
+        return (names, firstDate)
     }
 
     /// The keys of all that is held. O(held).
@@ -75,14 +101,41 @@ struct QuarantineBook {
     }
 
     /// The write of that name; nil if it is not held (any more).
-    func record(of dot: Dot) throws(StoreError) -> Record? {
-        guard let book, let bytes = try book.get(key(of: dot)) else { return nil }
+    func record(_ name: HeldName) throws(StoreError) -> Record? {
+        guard let book, let bytes = try book.get(key(of: name)) else { return nil }
         return Self.record(decoding: bytes)
     }
 
-    /// Whether all of that version is held already.
-    func holds(_ version: Version) throws(StoreError) -> Bool {
-        try record(of: version.dot)?.version.vector.covers(version.vector) ?? false
+    /// What is held of a key under a dot: one write, or more if a store went back in time or was
+    /// copied. O(those under the dot).
+    func records(of dot: Dot, key: [UInt8]) throws(StoreError) -> [Record] {
+        guard let book else { return [] }
+        let range = KeyRange.prefix(self.key(of: HeldName(dot: dot, content: nil)))
+        var found: [Record] = []
+        let cursor = try book.records(in: range)
+        while let line = try cursor.next() {
+            guard let record = Self.record(decoding: line.value ?? []), record.key == key else {
+                continue
+            }
+            found.append(record)
+        }
+        return found
+    }
+
+    /// The very write as it is held, joined with what it was joined with here; nil if it is not
+    /// held (any more).
+    func held(_ write: Record) throws(StoreError) -> Record? { try record(name(of: write)) }
+
+    /// Whether the write is held already with all of its version.
+    func holds(_ write: Record) throws(StoreError) -> Bool {
+        try held(write)?.version.vector.covers(write.version.vector) ?? false
+    }
+
+    /// Under which name a write is kept, or would be.
+    private func name(of write: Record) throws(StoreError) -> HeldName {
+        let name = HeldName(write)
+        guard let kept = try record(name.plain), HeldName(kept) == name else { return name }
+        return name.plain
     }
 
     // MARK: - Changing
@@ -93,7 +146,8 @@ struct QuarantineBook {
     /// - Throws: `invalidArgument` if it could never be let in, since no store takes such a record.
     func note(holding arrived: Record) throws(StoreError) -> SystemNote? {
         if let refusal = dataset.refusalByStore(of: arrived) { throw refusal }
-        let known = try record(of: arrived.version.dot)
+        let name = try name(of: arrived)
+        let known = try record(name)
         let vector = arrived.version.vector.union(known?.version.vector ?? VersionVector())
         guard vector != known?.version.vector else { return nil }
         let version = Version(
@@ -108,14 +162,13 @@ struct QuarantineBook {
             return try note(dropping: record)
         }
         return SystemNote(
-            in: try dataset.store.systemDataset(.quarantine), key: key(of: version.dot),
-            value: value)
+            in: try dataset.store.systemDataset(.quarantine), key: key(of: name), value: value)
     }
 
     /// What notes that a write is no longer held.
     func note(dropping record: Record) throws(StoreError) -> SystemNote {
         SystemNote(
-            in: try dataset.store.systemDataset(.quarantine), key: key(of: record.version.dot),
+            in: try dataset.store.systemDataset(.quarantine), key: key(of: try name(of: record)),
             value: nil)
     }
 
@@ -161,38 +214,24 @@ struct QuarantineBook {
 
     // MARK: - Bytes
 
-    private static func prefix(_ dataset: Dataset) -> [UInt8] {
-        SystemDataset.prefix(of: dataset.name)
-    }
+    private var prefix: [UInt8] { SystemDataset.prefix(of: dataset.name) }
 
-    private func key(of dot: Dot) -> [UInt8] {
-        var writer = ByteWriter()
-        writer.append(Self.prefix(dataset))
-        writer.putFixed(dot.replica.high)
-        writer.putFixed(dot.replica.low)
-        writer.putFixed(dot.counter)
-        return writer.bytes
-    }
-
-    private static func dot(in bytes: ArraySlice<UInt8>) -> Dot? {
-        do throws(SyncError) {
-            var reader = ByteReader(bytes)
-            let high = try reader.takeFixed(UInt64.self)
-            let low = try reader.takeFixed(UInt64.self)
-            let counter = try reader.takeFixed(UInt64.self)
-            try reader.finish()
-            guard counter > 0 else { return nil }
-            return Dot(replica: ReplicaID(high: high, low: low), counter: counter)
-        } catch {
-            return nil
-        }
-    }
+    private func key(of name: HeldName) -> [UInt8] { prefix + name.bytes }
 
     /// A record as it stands in a message that names nothing before it.
     static func encoded(_ record: Record) -> [UInt8] {
         var writer = VersionWriter()
         writer.putRecord(record)
         return writer.bytes
+    }
+
+    /// The date of such a record; nil if it is none. O(1).
+    private static func date(in bytes: [UInt8]) -> HybridTime? {
+        do throws(SyncError) {
+            return try VersionReader.date(ofRecordIn: bytes)
+        } catch {
+            return nil
+        }
     }
 
     static func record(decoding bytes: [UInt8]) -> Record? {

@@ -4,12 +4,22 @@ import Tidemark
 
 extension SyncSession {
     /// Whether a date decides between two versions, so that one that is not believed is held.
-    /// While ids are disputed each record is compared as it comes. A part holds nothing: what of
-    /// its key leaves the scope it is never told, so it could not say whether a held write still
-    /// counts.
+    /// A part holds nothing: what of its key leaves the scope it is never told, so it could not say
+    /// whether a held write still counts.
     var isHolding: Bool {
         guard case .lastWriterWins = policy else { return false }
-        return part == nil && !isForked
+        return part == nil
+    }
+
+    /// Whether an arriving version is to be held rather than compared. If it, or what is here of
+    /// its key, has a dot that may name another write, it is compared as it comes, whatever its
+    /// date: only that settles what is in doubt.
+    func isToHold(
+        _ arrived: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+    ) -> Bool {
+        let isLocalInDoubt = local.map { !$0.isDropped && isDisputed($0.version.dot) } ?? false
+        return isHolding && !isLocalInDoubt && !isDisputed(arrived.version.dot)
+            && dataset.holds(arrived, beside: local, knowledge)
     }
 
     /// Lets in what is held and need not be any more.
@@ -31,26 +41,26 @@ extension SyncSession {
         // In another attempt: see `Dataset.admitDue()`.
         guard freshStart == nil else { return }
         firstHeldPending = nil
-        let (book, dots) = try engine(dataset.name) {
-            () throws(StoreError) -> (QuarantineBook, [Dot]) in
+        let (book, names) = try engine(dataset.name) {
+            () throws(StoreError) -> (QuarantineBook, [HeldName]) in
             let book = try QuarantineBook(dataset)
-            return (book, try book.dots())
+            return (book, try book.names())
         }
         var settlement = ConflictSettlement(
             dataset: dataset, policy: policy, looksForAncestors: keepsConflicts)
-        for dot in dots {
+        for name in names {
             for _ in 0..<SyncLimits.comparisonRoundsMax {
-                guard try await !admit(dot, of: book, &settlement) else { break }
+                guard try await !admit(name, of: book, &settlement) else { break }
             }
         }
     }
 
     /// - Returns: false if the record was written meanwhile, so that it is to be compared again.
     private func admit(
-        _ dot: Dot, of book: QuarantineBook, _ settlement: inout ConflictSettlement
+        _ name: HeldName, of book: QuarantineBook, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) -> Bool {
         let found = try engine(dataset.name) { () throws(StoreError) -> (Record, Record?)? in
-            guard let held = try book.record(of: dot) else { return nil }
+            guard let held = try book.record(name) else { return nil }
             return (held, try dataset.storedRecord(for: held.key))
         }
         guard let (held, local) = found else { return true }
@@ -74,6 +84,8 @@ extension SyncSession {
                 return true
             }
         }
+        // What else is held of the key has still to be met: see ``claimingNothingHeld(_:)``.
+        batch.writes = batch.writes.map { $0.claiming(VersionVector()) }
         batch.notes = try notes(on: settled)
         let isApplied = try engine(dataset.name) { () throws(StoreError) -> Bool in
             batch.notes.append(try book.note(dropping: held))
@@ -89,6 +101,26 @@ extension SyncSession {
         }
         tellApplied(batch, settled.map { $0.outcome.settlement })
         return true
+    }
+
+    /// The same batch, whose new writes do not claim to have seen what is held of their keys.
+    ///
+    /// Where no date decides, the policy has to be asked about each held write. The dataset's
+    /// vector claims those that came in a push, so a settlement that claimed as much would count as
+    /// having overwritten them, unread. It descends from the two versions that were settled, and
+    /// with these from all that lay here of the key.
+    func claimingNothingHeld(_ batch: ReplicationBatch) throws(StoreError) -> ReplicationBatch {
+        if case .lastWriterWins = policy { return batch }
+        guard batch.writes.contains(where: { $0.isNew }) else { return batch }
+        // In this order: what the vector claims is held then, or among the records. What comes
+        // later it does not claim.
+        let vector = try dataset.vector
+        let held = try QuarantineBook(dataset).keys()
+        var batch = batch
+        batch.writes = batch.writes.map { write in
+            write.claiming(held.contains(write.key) ? VersionVector() : vector)
+        }
+        return batch
     }
 
     /// Nothing is pushed as long as a conflict waits, also if it is with what is held.
@@ -108,7 +140,7 @@ extension SyncSession {
         let (note, isKnown) = try engine(dataset.name) {
             () throws(StoreError) -> (SystemNote?, Bool) in
             let book = try QuarantineBook(dataset)
-            return (try book.note(holding: record), try book.holds(record.version))
+            return (try book.note(holding: record), try book.holds(record))
         }
         guard let note else { return isKnown }
         batch.notes.append(note)
@@ -125,9 +157,9 @@ extension SyncSession {
     /// clock believes it, could never be told anything of the key. So it is where the conflict is
     /// still there after another pull: then it is with something that the held write has
     /// superseded, which therefore counts as known here and never comes. Where the peer has our
-    /// record, and lacks a held write, it was that which it refused, maybe for another one of the
-    /// key that is held here and counts there: it is not handed over, and the peer may ask for it
-    /// and settle it.
+    /// record, or there is none, and it lacks a held write, it was that which it refused, maybe for
+    /// another one of the key that is held here and counts there: it is not handed over, and the
+    /// peer may ask for it and settle it.
     ///
     /// - Returns: whether that accounts for all of the conflicts.
     func settleHeld(_ keys: [[UInt8]]) throws(SyncError) -> Bool {
@@ -139,9 +171,13 @@ extension SyncSession {
         var refused: [[UInt8]] = []
         try engine(dataset.name) { () throws(StoreError) in
             for key in keys {
-                guard let (version, isThere, isLacking) = held[key],
-                    let local = try dataset.storedRecord(for: key), !local.isDropped
-                else { continue }
+                guard let (version, isThere, isLacking) = held[key] else { continue }
+                guard let local = try dataset.storedRecord(for: key), !local.isDropped else {
+                    // Nothing else of the key was handed over.
+                    if isLacking { refused.append(key) }
+                    continue
+                }
+                guard !isDisputed(local.version.dot) else { continue }
                 let isOurs =
                     !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
                 let isMetAgain = !metConflicts.insert(key).inserted
@@ -180,7 +216,10 @@ extension SyncSession {
         var held: [[UInt8]: HeldVersion] = [:]
         try engine(dataset.name) { () throws(StoreError) in
             try QuarantineBook(dataset).each { (record) throws(StoreError) in
-                guard keys.contains(record.key) else { return true }
+                // No write may descend from a dot that may name another one.
+                guard keys.contains(record.key), !isDisputed(record.version.dot) else {
+                    return true
+                }
                 let known =
                     held[record.key] ?? (version: record.version, isThere: false, isLacking: false)
                 let isThere = peerHas.contains(record.version.dot)

@@ -17,7 +17,7 @@ struct PartBook {
     ///   whole.
     init?(_ dataset: Dataset) throws(StoreError) {
         guard let book = try dataset.store.existingSystemDataset(.scopes),
-            let line = try book.record(for: Self.prefix(dataset))
+            let line = try book.record(for: SystemDataset.prefix(of: dataset.name))
         else { return nil }
         self.dataset = dataset
         self.book = book
@@ -56,7 +56,7 @@ struct PartBook {
     static func begin(_ part: PartRecord, _ dataset: Dataset) throws(StoreError) -> Bool {
         let book = try dataset.store.systemDataset(.scopes)
         return try isDone { () throws(StoreError) in
-            _ = try book.put(part.encoded, for: prefix(dataset), ifAt: nil)
+            _ = try book.put(part.encoded, for: SystemDataset.prefix(of: dataset.name), ifAt: nil)
         }
     }
 
@@ -65,7 +65,7 @@ struct PartBook {
     /// - Returns: false if somebody else did, meanwhile.
     func change(to next: PartRecord) throws(StoreError) -> Bool {
         try Self.isDone { () throws(StoreError) in
-            _ = try book.put(next.encoded, for: Self.prefix(dataset), ifAt: dot)
+            _ = try book.put(next.encoded, for: SystemDataset.prefix(of: dataset.name), ifAt: dot)
         }
     }
 
@@ -116,7 +116,7 @@ struct PartBook {
     ///
     /// - Returns: false if the part was changed meanwhile.
     func end() throws(StoreError) -> Bool {
-        let own = Self.prefix(dataset)
+        let own = SystemDataset.prefix(of: dataset.name)
         let cursor = try book.keys(in: .prefix(own))
         while let key = try cursor.next() {
             if key != own { try book.delete(key) }
@@ -126,14 +126,9 @@ struct PartBook {
 
     // MARK: - Keys
 
-    /// No name of a dataset has a zero in it.
-    private static func prefix(_ dataset: Dataset) -> [UInt8] {
-        SystemDataset.prefix(of: dataset.name)
-    }
-
     private static func key(_ dataset: Dataset, _ peer: ReplicaID) -> [UInt8] {
         var writer = ByteWriter()
-        writer.append(prefix(dataset))
+        writer.append(SystemDataset.prefix(of: dataset.name))
         writer.put(peer)
         return writer.bytes
     }

@@ -85,7 +85,11 @@ struct MessageFrame: Hashable, Sendable {
     }
 
     /// Checks the frame and unpacks the body.
-    static func decoded(_ bytes: [UInt8]) throws(SyncError) -> MessageFrame {
+    ///
+    /// - Parameter bodyBytesMax: a larger body is refused before memory is taken for it.
+    static func decoded(
+        _ bytes: [UInt8], bodyBytesMax: Int = SyncLimits.messageBytesMax
+    ) throws(SyncError) -> MessageFrame {
         guard bytes.count >= headerBytes + checksumBytes, bytes.starts(with: magic) else {
             throw .badMessage("\(bytes.count) bytes are no message of this protocol")
         }
@@ -111,7 +115,8 @@ struct MessageFrame: Hashable, Sendable {
         guard isCompressed else {
             return MessageFrame(version: version, kind: kind, body: Array(content))
         }
-        return MessageFrame(version: version, kind: kind, body: try decompressed(content))
+        let body = try decompressed(content, bytesMax: bodyBytesMax)
+        return MessageFrame(version: version, kind: kind, body: body)
     }
 
     /// XXH3-64 of the bytes.
@@ -132,7 +137,9 @@ struct MessageFrame: Hashable, Sendable {
         return writer.bytes
     }
 
-    private static func decompressed(_ content: ArraySlice<UInt8>) throws(SyncError) -> [UInt8] {
+    private static func decompressed(
+        _ content: ArraySlice<UInt8>, bytesMax: Int
+    ) throws(SyncError) -> [UInt8] {
         // No number is longer than ten bytes.
         var reader = ByteReader(content.prefix(10))
         let count = try reader.takeVarint()
@@ -140,6 +147,12 @@ struct MessageFrame: Hashable, Sendable {
         // LZ4 saves at most a factor of 255, so a larger claim is refused before memory is taken.
         guard count <= UInt64(SyncLimits.messageBytesMax), count <= UInt64(compressed.count) * 255
         else { throw .badMessage("a compressed body cannot hold \(count) bytes") }
+        guard count <= UInt64(max(0, bytesMax)) else {
+            throw SyncError(
+                .tooLarge,
+                "a message of \(count) bytes, unpacked, exceeds \(bytesMax); "
+                    + "lower the page size or raise the peer's limit")
+        }
         var isWhole = false
         let body = unsafe [UInt8](unsafeUninitializedCapacity: Int(count)) { target, initialized in
             // It never reads or writes outside the two buffers, and the target counts as

@@ -2,11 +2,13 @@ import Tidemark
 
 extension SyncMessage {
     /// Takes a message apart whose frame was checked.
-    init(_ frame: MessageFrame) throws(SyncError) {
+    init(
+        _ frame: MessageFrame, _ bounds: MessageBounds = MessageBounds()
+    ) throws(SyncError) {
         guard let kind = MessageKind(rawValue: frame.kind) else {
             throw .badMessage("a message is of the unknown kind \(frame.kind)")
         }
-        var reader = VersionReader(frame.body)
+        var reader = VersionReader(frame.body, bounds)
         switch kind {
         case .hello: self = .hello(try HelloRequest(from: &reader))
         case .pull: self = .pull(try PullRequest(from: &reader))

@@ -66,8 +66,8 @@ struct DatasetGreeting: Hashable, Sendable {
     /// The responder's checkpoint about the asker.
     var pulledThrough: SyncCount
     var pushedThrough: SyncCount
-    /// Former ids of the responder under which another store wrote, too, in their order: what it
-    /// has of them is to be compared, and none of it counts as seen.
+    /// Ids under which two stores wrote, in their order, former ones of the responder and others:
+    /// what it has of them is to be compared, and none of it counts as seen.
     var disputed: [ReplicaID] = []
     /// Datasets of the responder that are to go into this one, in the order of their names.
     var merged: [MergedDataset] = []

@@ -22,6 +22,9 @@ struct RecordPage: Sendable {
     /// All that was seen then, if the vector of the knowledge leaves out some of it because that is
     /// held. It does not travel with the page.
     var seen: VersionVector?
+    /// Whether there may be records in it that are held because of their date, which the sync count
+    /// of the knowledge says nothing of.
+    var mayHaveHeld = false
     /// What the sender had seen at the moment of reading, without what it holds, where the page is
     /// to claim nothing of it: see `SharedMerges` in the store. It does not travel with the page.
     var told: VersionVector?
@@ -158,19 +161,22 @@ extension Dataset {
     ///   - excluding: leaves out versions of which this proves dot and whole vector known.
     ///   - replicas: those that the message names before the page.
     ///   - withheld: keys of held writes that are left out, so that the vector does not claim them.
+    ///   - memory: of who reads page after page.
     ///   - isWanted: leaves out other changes; they count as told.
     func writtenPage(
         since: SyncCount, recordsMax: Int, bytesMax: Int, excluding: VersionVector,
         after replicas: [ReplicaID], withholding withheld: Set<[UInt8]> = [],
+        remembering memory: ChangeMemory? = nil,
         where isWanted: (ChangeView) throws(StoreError) -> Bool = { _ in true }
     ) throws(StoreError) -> RecordPage {
         var written = WrittenRecords(after: replicas)
         let bounds = PageBounds(records: recordsMax, bytes: bytesMax)
         // In this order: what the vector claimed then is held now, or is among the changes.
         let vectorBefore = try vector
-        let held = try QuarantineBook(self).dots()
-        let run = try withChanges(since: since, excluding: excluding) {
-            (change) throws(StoreError) in
+        let held = try QuarantineBook(self).names()
+        let run = try withChanges(
+            since: since, excluding: excluding, remembering: memory
+        ) { (change) throws(StoreError) in
             guard try isWanted(change) else { return true }
             let size = change.keyCount + change.valueCount
             guard bounds.haveRoom(for: size, behind: written.count, written.bytes) else {
@@ -190,6 +196,7 @@ extension Dataset {
         guard run.isLast, isHolding || !held.isEmpty else { return RecordPage(written, run) }
         let left = try add(held, of: book, to: &written, bounds, excluding: excluding, withheld)
         var page = RecordPage(written, run)
+        page.mayHaveHeld = true
         page.knowledge.vector = vectorBefore
         if !left.isEmpty {
             // What did not fit comes with a page of its own: the next one if there is one, else
@@ -210,12 +217,13 @@ extension Dataset {
     /// - Parameter held: what was held before the changes were read.
     /// - Returns: what has no room, or is held no more, and may be behind the changes by now.
     private func add(
-        _ held: [Dot], of book: QuarantineBook, to written: inout WrittenRecords,
+        _ held: [HeldName], of book: QuarantineBook, to written: inout WrittenRecords,
         _ bounds: PageBounds, excluding: VersionVector, _ withheld: Set<[UInt8]>
     ) throws(StoreError) -> [Dot] {
         var left: [Dot] = []
-        for dot in held {
-            guard let record = try book.record(of: dot) else {
+        for name in held {
+            let dot = name.dot
+            guard let record = try book.record(name) else {
                 left.append(dot)
                 continue
             }

@@ -8,12 +8,14 @@ struct VersionReader {
     private var authors: [String] = []
     private var vectors: [VersionVector] = []
     private var vectorEntries = 0
+    private let bounds: MessageBounds
     private var origins: [MergePage.Origin] = []
     private var originNumbers: [MergePage.Origin: UInt32] = [:]
     private var lastOrigin: (origin: MergePage.Origin, number: UInt32)?
 
-    init(_ body: [UInt8]) {
+    init(_ body: [UInt8], _ bounds: MessageBounds = MessageBounds()) {
         reader = ByteReader(body)
+        self.bounds = bounds
     }
 
     /// For everything that has no table.
@@ -82,7 +84,7 @@ struct VersionReader {
 
     private mutating func takeNewVector() throws(SyncError) {
         let count = try reader.takeCount(
-            of: "vector entries", bytesEach: 2, max: SyncLimits.vectorEntriesMax)
+            of: "vector entries", bytesEach: 2, max: bounds.vectorEntriesMax)
         try countEntries(count)
         var dots: [Dot] = []
         dots.reserveCapacity(count)
@@ -100,10 +102,10 @@ struct VersionReader {
 
     private mutating func countEntries(_ count: Int) throws(SyncError) {
         vectorEntries += count
-        guard vectorEntries <= SyncLimits.messageVectorEntriesMax else {
+        guard vectorEntries <= bounds.messageVectorEntriesMax else {
             throw SyncError(
                 .tooLarge,
-                "a message has more than \(SyncLimits.messageVectorEntriesMax) vector entries; "
+                "a message has more than \(bounds.messageVectorEntriesMax) vector entries; "
                     + "lower the sender's records per page")
         }
     }
@@ -206,7 +208,7 @@ struct VersionReader {
 
     mutating func takeBatons() throws(SyncError) -> [Baton] {
         let count = try reader.takeCount(
-            of: "batons", bytesEach: 10, max: SyncLimits.vectorEntriesMax)
+            of: "batons", bytesEach: 10, max: bounds.vectorEntriesMax)
         try countEntries(count)
         var batons: [Baton] = []
         for _ in 0..<count {
@@ -225,7 +227,7 @@ struct VersionReader {
     }
 
     mutating func takeReplicas() throws(SyncError) -> [ReplicaID] {
-        let count = try reader.takeCount(of: "replicas", max: SyncLimits.vectorEntriesMax)
+        let count = try reader.takeCount(of: "replicas", max: bounds.vectorEntriesMax)
         try countEntries(count)
         var replicas: [ReplicaID] = []
         for _ in 0..<count {
@@ -263,6 +265,12 @@ struct VersionReader {
             items.append(try takeItem())
         }
         return items
+    }
+
+    /// The date of a record that stands in a body of its own. Its value is not looked at.
+    static func date(ofRecordIn bytes: [UInt8]) throws(SyncError) -> HybridTime {
+        var reader = VersionReader(bytes)
+        return HybridTime(rawValue: try reader.takeItem().time)
     }
 
     /// The records of a page of this store's own making.

@@ -134,6 +134,7 @@ struct FailedRecordTests {
     /// The same where ours wins in the end, with its own dot: it is sent as soon as what it was in
     /// conflict with has gone.
     @Test func oursIsSentWhenTheRefusedOneHasGone() async throws {
+        for replica in [a, b] { replica.clock.stop() }
         try put("bad", b)
         // Made before its clock goes ahead, or B would be ahead, too, having heard when it was.
         _ = try a.dataset()

@@ -139,4 +139,26 @@ struct QuarantineElsewhereTests {
         #expect(second.isRetired && second.moved == 1)
         #expect(try a.dataset("all").text("key 0") == "future")
     }
+
+    /// The peer counts another write of the key, of which nothing is a record here. It was taken
+    /// for a conflict that a pull would bring, and nothing went to that peer any more.
+    @Test func whatIsRefusedIsKeptBackWhereThereIsNoRecordOfIt() async throws {
+        b.clock.putForward(bySeconds: hour)
+        c.clock.putForward(bySeconds: 2 * hour)
+        try b.dataset().put("b", for: "key")
+        try c.dataset().put("c", for: "key")
+        try await a.dataset().synchronize(with: b.transport)
+        try a.dataset().put("other", for: "another key")
+        try await a.dataset().synchronize(with: c.transport)
+        #expect(try held(a) == ["b", "c"])
+        #expect(try c.dataset().text("another key") == "other")
+        try await c.dataset().synchronize(with: a.transport)
+        for replica in [a, b] { replica.clock.putForward(bySeconds: 3 * hour) }
+        for _ in 0..<2 {
+            try await a.dataset().synchronize(with: c.transport)
+            try await b.dataset().synchronize(with: a.transport)
+        }
+        for replica in [a, b, c] { #expect(try replica.dataset().text("key") == "c") }
+        try expectEqual([a, b, c])
+    }
 }

@@ -102,6 +102,57 @@ struct QuarantineTests {
         try expectEqual([a, b, c])
     }
 
+    /// What the dispute is about has nothing to do with the key.
+    @Test(arguments: ExchangeRole.allCases)
+    func itIsHeldWhileAnIdIsDisputed(_ role: ExchangeRole) async throws {
+        try c.dataset().put("base", for: "key")
+        for replica in [a, b] { _ = try await exchange(replica, with: c) }
+        try a.backUp()
+        try fill(a, 0..<3, "lost")
+        _ = try await exchange(a, with: b)
+        try a.restore()
+        try fill(a, 10..<14, "again")
+        for replica in [b, c] { replica.clock.putForward(bySeconds: hour) }
+        try c.dataset().put("future", for: "key")
+        _ = try await exchange(b, with: c)
+        #expect(try b.dataset().text("key") == "future")
+        let id = a.store.replicaID
+        for _ in 0..<2 { _ = try await exchange(a, role, with: b) }
+        #expect(a.store.replicaID != id)
+        #expect(try BatonBook(a.dataset()).disputed.isEmpty)
+        #expect(try a.dataset().text("key") == "base")
+        #expect(try held(a) == ["future"])
+        #expect(try b.dataset().text("key") == "future")
+        for replica in [a, b] {
+            try expectText(replica, 0..<3, "lost")
+            try expectText(replica, 10..<14, "again")
+        }
+    }
+
+    /// Held on, it would go to nobody who claims its dot when the dispute is over.
+    @Test(arguments: ExchangeRole.allCases)
+    func whatIsHeldUnderADisputedIdIsLetIn(_ role: ExchangeRole) async throws {
+        for replica in [a, b] { replica.clock.putForward(bySeconds: hour) }
+        try a.backUp()
+        try a.dataset().put("future", for: "key")
+        _ = try await exchange(c, with: a)
+        #expect(try held(c) == ["future"])
+        // The same dot.
+        try a.restore()
+        try a.dataset().put("other", for: "other")
+        _ = try await exchange(b, with: a)
+        for _ in 0..<2 { _ = try await exchange(c, role, with: b) }
+        #expect(try !held(c).contains("future"))
+        for replica in [b, c] {
+            #expect(try BatonBook(replica.dataset()).disputed.isEmpty)
+            #expect(try replica.dataset().text("key") == "future")
+        }
+        c.clock.putForward(bySeconds: 2 * hour)
+        for _ in 0..<2 { _ = try await exchange(c, role, with: b) }
+        #expect(try c.dataset().text("other") == "other")
+        try expectEqual([b, c])
+    }
+
     /// A write always beats what it has seen, whatever the dates.
     @Test func itLosesToAWriteThatHasSeenIt() async throws {
         try await makeFuture()
