@@ -49,9 +49,9 @@ public final class HTTPTransport: SyncTransport {
             redirectConfiguration: .disallow,
             timeout: HTTPClient.Configuration.Timeout(
                 connect: silence, read: silence, write: silence))
-        configuration.httpVersion = .http1Only
         // A hub that refuses connections is to be reported at once, not at the end of the timeout.
         configuration.connectionPool.retryConnectionEstablishment = false
+        configuration = configuration.guarded
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         configuration.timeout.read = TimeAmount(
             timeout + .milliseconds(SyncLimits.watchMillisecondsMax))

@@ -71,6 +71,43 @@ struct HTTPTransportTests {
         #expect(try directory.store("a").dataset("notes").text("key") == "1")
     }
 
+    /// The client library took a status code of 000 for the announcement of an answer, and trapped
+    /// at the body that followed. Found by bits that were turned over on the way.
+    @Test(arguments: ["000 OK", "099 OK"])
+    func aStatusThatIsNone(_ status: String) async throws {
+        let server = try CannedServer(canned(status: status, type: Self.syncType, body: "x"))
+        defer { server.stop() }
+        let transport = HTTPTransport(url: server.url, token: nil)
+        let error = await #expect(throws: SyncError.self) { try await transport.send([1]) }
+        await transport.shutdown()
+        #expect(error?.code == .badMessage, "\(error?.message ?? "no error")")
+    }
+
+    /// Each bit of an answer turned over, in the head and in the frame of its body: an answer or a
+    /// typed error, and never the end of the process.
+    @Test(arguments: ["content-length: 4", "transfer-encoding: chunked"])
+    func eachBitTurnedOver(_ framing: String) async throws {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: \(Self.syncType)\r\n\(framing)\r\n\r\n"
+        let body = framing.hasSuffix("chunked") ? "4\r\nbody\r\n0\r\n\r\n" : "body"
+        let answer = Array((head + body).utf8)
+        var refused = 0
+        for bit in 0..<answer.count * 8 {
+            var damaged = answer
+            damaged[bit / 8] ^= 1 << UInt8(bit % 8)
+            let server = try CannedServer(damaged)
+            defer { server.stop() }
+            let transport = HTTPTransport(url: server.url, token: nil)
+            do {
+                _ = try await transport.send([1])
+            } catch {
+                refused += 1
+            }
+            await transport.shutdown()
+        }
+        // What is turned over in the status, the type and the framing is seen.
+        #expect(refused > answer.count && refused < answer.count * 8)
+    }
+
     /// A hub of another version answers in its own, and says so.
     @Test func aHubOfAnotherVersion() async throws {
         let directory = try TemporaryDirectory()
