@@ -49,9 +49,13 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-configuration.git", from: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
         .package(
             url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.1"),
@@ -59,6 +63,7 @@ let package = Package(
             url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
         .package(
             url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+        .package(url: "https://github.com/vapor/jwt-kit.git", from: "5.7.1"),
     ],
     targets: [
         .systemLibrary(
@@ -94,13 +99,24 @@ let package = Package(
             name: "TidemarkHub",
             dependencies: [
                 "Tidemark", "TidemarkSync", "TidemarkHTTP",
+                networking("AsyncHTTPClient", "async-http-client"),
+                networking("Configuration", "swift-configuration"),
+                networking("CoreMetrics", "swift-metrics"),
+                networking("Crypto", "swift-crypto"),
                 networking("Hummingbird", "hummingbird"),
+                networking("HummingbirdCore", "hummingbird"),
+                networking("HummingbirdHTTP2", "hummingbird"),
+                networking("HummingbirdTLS", "hummingbird"),
                 networking("HTTPTypes", "swift-http-types"),
+                networking("JWTKit", "jwt-kit"),
                 networking("Logging", "swift-log"),
                 networking("Metrics", "swift-metrics"),
                 networking("NIOCore", "swift-nio"),
+                networking("NIOHTTP1", "swift-nio"),
                 networking("NIOPosix", "swift-nio"),
+                networking("NIOSSL", "swift-nio-ssl"),
                 networking("ServiceLifecycle", "swift-service-lifecycle"),
+                networking("Tracing", "swift-distributed-tracing"),
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -171,9 +187,16 @@ let package = Package(
             dependencies: [
                 "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub", "TestSupport",
                 networking("AsyncHTTPClient", "async-http-client"),
+                networking("CoreMetrics", "swift-metrics"),
+                networking("Hummingbird", "hummingbird"),
+                networking("HummingbirdCore", "hummingbird"),
+                networking("HummingbirdHTTP2", "hummingbird"),
+                networking("HTTPTypes", "swift-http-types"),
+                networking("JWTKit", "jwt-kit"),
                 networking("Logging", "swift-log"),
                 networking("NIOCore", "swift-nio"),
                 networking("NIOHTTP1", "swift-nio"),
+                networking("NIOSSL", "swift-nio-ssl"),
                 networking("ServiceLifecycle", "swift-service-lifecycle"),
             ],
             swiftSettings: settings),

@@ -1,17 +1,18 @@
-import Hummingbird
 public import Logging
-import NIOCore
-import NIOPosix
 public import ServiceLifecycle
 public import Tidemark
-import TidemarkSync
+package import TidemarkSync
 
-/// A server through which replicas synchronise. It takes part as a replica itself: its store is an
-/// ordinary one, which the same process may read and write.
+/// A server of datasets: for apps that were written for Amazon Cognito Sync, which change nothing
+/// but its address, and for replicas of Tidemark. It takes part as a replica itself: its store is
+/// an ordinary one, which the same process may read and write.
 ///
 /// ```swift
 /// let store = try Store.open(at: "/var/lib/notes")
-/// let hub = Hub(store: store, configuration: HubConfiguration(token: token), logger: logger)
+/// var settings = HubSettings()
+/// settings.adminToken = HubSecret(token)
+/// settings.pools = [PoolSettings(id: poolID, name: "notes")]
+/// let hub = Hub(store: store, settings: settings, logger: logger)
 /// try await ServiceGroup(services: [hub], gracefulShutdownSignals: [.sigterm], logger: logger)
 ///     .run()
 /// try store.close()
@@ -19,87 +20,70 @@ import TidemarkSync
 ///
 /// | request | answer |
 /// | --- | --- |
-/// | `POST /v1/sync` | a message of the sync protocol for a message, with the token |
+/// | `/identitypools…` | the 17 operations of Cognito Sync, signed with Signature Version 4 |
+/// | `POST /` | operations of Cognito Identity, by `X-Amz-Target` |
+/// | `GET /v1/push` | server-sent events for a device, signed |
+/// | `POST /v1/sync` | a message of the sync protocol for a message, with a bearer token |
 /// | `POST /v1/watch` | the same, but a watch is answered when there is news, or its time is over |
-/// | `GET /health` | status 200 while requests are taken, without the token |
+/// | `GET /health` | status 200 while the process answers |
+/// | `GET /ready` | status 200 while the hub takes requests and writes, else 503 |
+/// | `GET /metrics` | what is measured, in the text format of Prometheus, with the admin token |
+/// | `GET /openapi.json` | a description of all this |
 ///
-/// On graceful shutdown no more connections are taken and requests under way are answered, those
+/// On graceful shutdown no more connections are taken, requests under way are answered, and those
 /// that wait for news at once; the store stays open, because it belongs to the caller.
 public struct Hub: Service {
-    private let store: Store
-    private let configuration: HubConfiguration
-    private let logger: Logger
+    private let server: HubServer
+    private let check: @Sendable () throws -> Void
 
+    /// - Parameters:
+    ///   - reopen: opens the store again after a failure of the disk, when the hub has closed it;
+    ///     nil to leave that to the caller: then the hub answers reads alone from there on.
+    ///   - extensions: what the process does in place of endpoints.
+    ///   - metrics: what `GET /metrics` tells, and where the hub counts its requests; nil to tell
+    ///     nothing, and to count in the process's own backend of swift-metrics.
+    ///   - onListening: called once with the port, when connections are accepted.
+    public init(
+        store: Store, settings: HubSettings,
+        reopen: (@Sendable () throws(StoreError) -> Store)? = nil,
+        extensions: HubExtensions = HubExtensions(), metrics: PrometheusRegistry? = nil,
+        logger: Logger, onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        server = HubServer(
+            settings: settings, stores: StoreHolder(store, open: reopen),
+            extensions: extensions, registry: metrics, environment: SystemSyncEnvironment(),
+            logger: logger, onListening: onListening)
+        check = {}
+    }
+
+    /// A hub for replicas alone, which all have one token.
     public init(store: Store, configuration: HubConfiguration, logger: Logger) {
-        self.store = store
-        self.configuration = configuration
-        self.logger = logger
+        server = HubServer(
+            settings: configuration.settings, stores: StoreHolder(store),
+            extensions: HubExtensions(), registry: nil, environment: configuration.environment,
+            logger: logger, onListening: configuration.onListening)
+        check = { try configuration.check() }
+    }
+
+    /// In tests, by another clock.
+    package init(
+        store: Store, settings: HubSettings, environment: any SyncEnvironment,
+        extensions: HubExtensions = HubExtensions(), metrics: PrometheusRegistry? = nil,
+        logger: Logger, onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        server = HubServer(
+            settings: settings, stores: StoreHolder(store), extensions: extensions,
+            registry: metrics, environment: environment, logger: logger,
+            onListening: onListening)
+        check = {}
     }
 
     /// Serves until shut down.
     ///
-    /// - Throws: `StoreError` with `invalidArgument` for an empty token or a number out of bounds,
-    ///   with `inputOutput` if it cannot listen.
+    /// - Throws: `HubSettingsError` for settings that cannot work; `StoreError` with
+    ///   `invalidArgument` for a configuration that cannot, with `inputOutput` if it cannot listen.
     public func run() async throws {
-        try checkConfiguration()
-        let threads = NIOThreadPool(numberOfThreads: configuration.threads)
-        threads.start()
-        do {
-            try await serve(on: threads)
-        } catch {
-            try? await threads.shutdownGracefully()
-            throw readable(error)
-        }
-        try await threads.shutdownGracefully()
-    }
-
-    private func serve(on threads: NIOThreadPool) async throws {
-        let limits = SyncResponder.Limits(requestBytesMax: configuration.maxRequestBytes)
-        let onListening = configuration.onListening
-        let logger = logger
-        let application = Application(
-            responder: HubResponder(
-                sync: SyncResponder(store: store, limits: limits), threads: threads,
-                environment: configuration.environment,
-                token: BearerToken(configuration.token),
-                requestBytesMax: configuration.maxRequestBytes),
-            configuration: ApplicationConfiguration(
-                address: .hostname(configuration.host, port: configuration.port),
-                serverName: "tidemark"),
-            onServerRunning: { channel in
-                let port = channel.localAddress?.port ?? 0
-                logger.info("hub is listening", metadata: ["port": "\(port)"])
-                await onListening?(port)
-            },
-            logger: logger)
-        try await application.run()
-    }
-
-    private func checkConfiguration() throws(StoreError) {
-        let problem: String? =
-            switch configuration {
-            case _ where configuration.token.isEmpty:
-                "the hub's token is empty; give one that is hard to guess"
-            case _ where !(0...65_535).contains(configuration.port):
-                "port \(configuration.port) does not exist; give one of 0...65535"
-            case _ where !(1...1_024).contains(configuration.threads):
-                "\(configuration.threads) threads are out of bounds; give 1...1024"
-            case _ where configuration.maxRequestBytes < 1:
-                "no request has \(configuration.maxRequestBytes) bytes; give a positive limit"
-            default: nil
-            }
-        if let problem {
-            throw StoreError(.invalidArgument, problem)
-        }
-    }
-
-    /// The one failure that is to be expected says what to do.
-    private func readable(_ error: any Error) -> any Error {
-        guard let failure = error as? IOError else { return error }
-        return StoreError(
-            .inputOutput,
-            "cannot listen on \(configuration.host):\(configuration.port) (\(failure)); "
-                + "choose another address or stop what listens there",
-            systemError: failure.errnoCode)
+        try check()
+        try await server.run()
     }
 }

@@ -10,8 +10,10 @@ final class CannedServer: Sendable {
 
     struct CannotListen: Error {}
 
-    /// - Parameter answer: nil to close each connection without a word.
-    init(_ answer: [UInt8]?) throws {
+    /// - Parameters:
+    ///   - answer: nil to close each connection without a word.
+    ///   - hangUps: connections that are closed so before one is answered.
+    init(_ answer: [UInt8]?, hangUps: Int = 0) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -27,7 +29,7 @@ final class CannedServer: Sendable {
         guard listener >= 0, result else { throw CannotListen() }
         self.listener = listener
         port = Int(UInt16(bigEndian: address.sin_port))
-        Thread.detachNewThread { Self.serve(listener, answer) }
+        Thread.detachNewThread { Self.serve(listener, answer, hangUps: hangUps) }
     }
 
     var url: String { "http://127.0.0.1:\(port)" }
@@ -37,13 +39,16 @@ final class CannedServer: Sendable {
         close(listener)
     }
 
-    private static func serve(_ listener: Int32, _ answer: [UInt8]?) {
+    private static func serve(_ listener: Int32, _ answer: [UInt8]?, hangUps: Int) {
+        var hangUpsLeft = hangUps
         while true {
             let connection = accept(listener, nil, nil)
             guard connection >= 0 else { return }
             // One read is enough of a small request to be answered.
             _ = receive(from: connection)
-            if let answer {
+            if hangUpsLeft > 0 {
+                hangUpsLeft -= 1
+            } else if let answer {
                 _ = unsafe answer.withUnsafeBytes {
                     unsafe send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }

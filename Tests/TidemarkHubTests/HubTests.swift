@@ -110,7 +110,7 @@ struct HubTests {
             (.POST, "/v1/sync", 401, "unauthorized"),
             (.GET, "/v1/watch", 405, "methodNotAllowed"),
             (.POST, "/v1/watch", 401, "unauthorized"),
-            (.GET, "/", 404, "notFound"),
+            (.GET, "/", 405, "MethodNotAllowedException"),
             (.POST, "/v2/sync", 404, "notFound"),
         ]
         try await withHub(hub) { url, _ in

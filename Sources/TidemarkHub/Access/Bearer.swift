@@ -1,0 +1,53 @@
+/// The value of `Authorization: Bearer`: RFC 6750, section 2.1.
+enum Bearer {
+    /// More than any token has.
+    static let charactersMax = 16_384
+
+    /// The token; nil if the header is missing, of another scheme, or has none.
+    static func token(in header: String?) -> String? {
+        let scheme = "bearer "
+        guard let header, header.utf8.count <= charactersMax + scheme.utf8.count,
+            header.prefix(scheme.count).lowercased() == scheme
+        else { return nil }
+        let token = header.dropFirst(scheme.count)
+        guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            return nil
+        }
+        return String(token)
+    }
+}
+
+/// One of the ways in which a bearer's token can be good.
+protocol BearerMode: Sendable {
+    /// - Throws: why it is not.
+    func principal(of token: String) async throws(APIFailure) -> Principal
+}
+
+/// The hub's own token, of its settings.
+struct AdminTokenMode: BearerMode {
+    private let digest: [UInt8]
+
+    init(_ token: [UInt8]) {
+        digest = Digests.sha256(token)
+    }
+
+    /// Digests are compared, so that not even the length of the token shows in the time it takes.
+    func principal(of token: String) async throws(APIFailure) -> Principal {
+        guard ConstantTime.areEqual(Digests.sha256(Array(token.utf8)), digest) else {
+            throw APIFailure(.notAuthorized, "the token is not the hub's; correct it")
+        }
+        return .admin
+    }
+}
+
+/// A token that the hub gave to an identity: what GetOpenIdToken and
+/// GetOpenIdTokenForDeveloperIdentity answer.
+struct IdentityTokenMode: BearerMode {
+    let tokens: IdentityTokens
+
+    func principal(of token: String) async throws(APIFailure) -> Principal {
+        let claim = try tokens.verified(token)
+        return .identity(
+            claim.identity, pool: claim.pool, isAuthenticated: claim.isAuthenticated)
+    }
+}

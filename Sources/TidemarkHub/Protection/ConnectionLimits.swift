@@ -1,0 +1,62 @@
+import NIOCore
+import Synchronization
+
+/// Counts the connections, in all and of each address, and knows which have not brought a request
+/// yet.
+final class ConnectionLimits: Sendable {
+    private struct State {
+        var count = 0
+        var countOfAddress: [String: Int] = [:]
+        var fresh: Set<ObjectIdentifier> = []
+    }
+
+    private let state = Mutex(State())
+    private let connectionsMax: Int
+    private let connectionsPerAddressMax: Int
+
+    init(connectionsMax: Int, connectionsPerAddressMax: Int) {
+        self.connectionsMax = connectionsMax
+        self.connectionsPerAddressMax = connectionsPerAddressMax
+    }
+
+    var count: Int { state.withLock { $0.count } }
+
+    /// - Parameter address: of the other side; nil where there are none.
+    /// - Returns: whether the connection may stay. It is counted then, until it is released.
+    func admit(_ connection: ObjectIdentifier, from address: String?) -> Bool {
+        state.withLock { state in
+            guard state.count < connectionsMax else { return false }
+            if let address {
+                let ofAddress = state.countOfAddress[address] ?? 0
+                guard ofAddress < connectionsPerAddressMax else { return false }
+                state.countOfAddress[address] = ofAddress + 1
+            }
+            state.count += 1
+            state.fresh.insert(connection)
+            return true
+        }
+    }
+
+    func release(_ connection: ObjectIdentifier, from address: String?) {
+        state.withLock { state in
+            state.count -= 1
+            state.fresh.remove(connection)
+            guard let address, let ofAddress = state.countOfAddress[address] else { return }
+            state.countOfAddress[address] = ofAddress > 1 ? ofAddress - 1 : nil
+        }
+    }
+
+    /// A request has come. Of HTTP/2 it has a channel of its own, whose parent is the connection.
+    func noteRequest(on channel: any Channel) {
+        state.withLock { state in
+            guard !state.fresh.isEmpty,
+                state.fresh.remove(ObjectIdentifier(channel)) == nil, let parent = channel.parent
+            else { return }
+            state.fresh.remove(ObjectIdentifier(parent))
+        }
+    }
+
+    func isFresh(_ connection: ObjectIdentifier) -> Bool {
+        state.withLock { $0.fresh.contains(connection) }
+    }
+}

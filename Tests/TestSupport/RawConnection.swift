@@ -1,0 +1,84 @@
+import Glibc
+
+/// A connection of which each byte is the test's own.
+public final class RawConnection: Sendable {
+    private let descriptor: Int32
+
+    public struct CannotConnect: Error {}
+
+    public init(port: Int) throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        // The pointer lives for the call and the size is that of the structure.
+        let result = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                unsafe connect(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard descriptor >= 0, result == 0 else { throw CannotConnect() }
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// False once the other side has closed the connection.
+    @discardableResult
+    public func send(_ text: String) async throws -> Bool {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes {
+                unsafe Glibc.send(
+                    descriptor, $0.baseAddress, $0.count,
+                    Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if Self.isToBeTriedAgain {
+                try await Self.pause()
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// What comes until the text does, or the connection is closed.
+    public func receive(until end: String) async throws -> String {
+        var text = ""
+        while !text.contains(end), let more = try await receiveSome() { text += more }
+        return text
+    }
+
+    /// Returns once the other side has closed the connection.
+    public func untilClosed() async throws {
+        while try await receiveSome() != nil {}
+    }
+
+    /// nil at the end. Gives the thread up while nothing comes: the hub may need it.
+    private func receiveSome() async throws -> String? {
+        let begin = ContinuousClock.now
+        while ContinuousClock.now - begin < Patience.limit {
+            var bytes = [UInt8](repeating: 0, count: 65_536)
+            let count = unsafe bytes.withUnsafeMutableBytes {
+                unsafe recv(
+                    descriptor, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT))
+            }
+            if count > 0 { return String(decoding: bytes.prefix(count), as: UTF8.self) }
+            guard count < 0, Self.isToBeTriedAgain else { return nil }
+            try await Self.pause()
+        }
+        throw CannotConnect()
+    }
+
+    /// Whether the last call failed only because it would have had to wait.
+    private static var isToBeTriedAgain: Bool { errno == EAGAIN || errno == EINTR }
+
+    private static func pause() async throws {
+        try await Task.sleep(for: .milliseconds(2))
+    }
+}
