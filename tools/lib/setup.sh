@@ -8,6 +8,13 @@ fail() {
     exit 1
 }
 
+# Builds as `swift build` does, and in the same way each time: the package manager hands a package's
+# traits to the compiler in the order of a set, and whenever that is another one than at the build
+# before, all of the package is compiled anew.
+swift_build() { # ARGUMENTS...
+    SWIFT_DETERMINISTIC_HASHING=1 swift build "$@" </dev/null
+}
+
 # Ends the script unless a Swift toolchain is on the path.
 require_swift() {
     command -v swift >/dev/null \

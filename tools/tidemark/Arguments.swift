@@ -189,8 +189,13 @@ struct TokenOption: ParsableArguments {
 
     /// The token, without the white space around it.
     func token() throws -> String {
-        let file = try InputFile(path: tokenFile)
-        let bytes = try file.readAll(bytesMax: Self.tokenBytesMax)
+        try Self.token(in: tokenFile)
+    }
+
+    /// That of a file.
+    static func token(in path: String) throws -> String {
+        let file = try InputFile(path: path)
+        let bytes = try file.readAll(bytesMax: tokenBytesMax)
         // What may stand in a header (RFC 6750: visible ASCII); anything else is another file.
         let token = bytes.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
         guard token.count == 1, let token = token.first,

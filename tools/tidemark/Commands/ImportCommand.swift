@@ -1,9 +1,21 @@
 import ArgumentParser
 import Tidemark
 
-struct ImportCommand: StoreCommand {
+struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
+        abstract: "Store the records of a file, or of a service with the API of Cognito Sync.",
+        discussion: """
+            'tidemark import STORE DATASET FILE' is short for 'tidemark import file ...': write \
+            ./file or ./cognito for a store that is called so.
+            """,
+        subcommands: [ImportFileCommand.self, ImportCognitoCommand.self],
+        defaultSubcommand: ImportFileCommand.self)
+}
+
+struct ImportFileCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "file",
         abstract: "Store the records of a file of JSON lines or comma-separated values.",
         discussion: """
             JSON lines: each line is an object, --key names the field that becomes the key, and \

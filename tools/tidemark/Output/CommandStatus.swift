@@ -32,7 +32,7 @@ enum CommandStatus: Int32, CaseIterable {
         case .inputOutput: "the disk is full, or reading or writing failed"
         case .busy: "another process writes the store, or it changed meanwhile; try again"
         case .protocolBroken: "the other side answers something else than the sync protocol"
-        case .refused: "the hub refuses the token"
+        case .refused: "the other side refuses the token or the access key"
         case .tooNew: "written by a newer version than this one"
         }
     }
