@@ -120,7 +120,7 @@ def plot_ratios(rows: Rows, value_bytes: int | None, directory: Path | None) -> 
             axes.xaxis.set_major_locator(LogLocator(numticks=6))
         prepare_rows(axes, [line_text(line, lines) for line in lines])
         _draw_ratios(axes, lines, ratios, configs)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shortened(ratio_text(value))))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.grid(axis="x")
         axes.set_xlabel(

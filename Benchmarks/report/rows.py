@@ -23,7 +23,7 @@ WORKLOADS = tuple("""
     fillseq fillrandom overwrite deleterandom fillseq-batch fillrandom-batch fillsync groupcommit
     readrandom readrandom-2t readmissing scan seek100 prefixscan ycsb-a ycsb-b
     readwhilewriting-get readwhilewriting-put compact open-clean open-killed
-    first-key first-key-fresh first-key-slowdown
+    first-key-once first-key first-key-fresh first-key-slowdown
     disk-ratio write-amplification sustained-amplification
     memory-anonymous-rest memory-anonymous-peak memory-resident-rest memory-resident-peak
     datasets-fill datasets-open datasets-read datasets-memory datasets-disk

@@ -171,6 +171,13 @@ class RowTests(unittest.TestCase):
         self.assertEqual(wording.shortened("1.20 M"), "1.2 M")
         self.assertEqual(wording.size_text(1 << 20), "1 MiB")
 
+    def test_ratios_read_well(self) -> None:
+        ratios = (3.3e-6, 0.0021, 0.5, 1, 12.34, 1e4)
+        texts = [wording.ratio_text(value) for value in ratios]
+        self.assertEqual(texts, ["1/303 k", "0.0021×", "0.50×", "1.00×", "12.3×", "10,000×"])
+        ticks = [wording.shortened(wording.ratio_text(10.0**power)) for power in range(-6, 3, 2)]
+        self.assertEqual(ticks, ["1/1 M", "1/10 k", "0.01×", "1×", "100×"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -23,7 +23,7 @@ def significant(value: float) -> str:
 
 def shortened(text: str) -> str:
     """The text of a round number without the zeros behind the point, for an axis."""
-    return re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text).replace(". ", " ").rstrip(".")
+    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text))
 
 
 def scaled(value: float, steps: Iterable[tuple[float, str]]) -> str:
@@ -67,8 +67,12 @@ def figure_text(row: Row) -> str:
 
 
 def ratio_text(value: float | None) -> str:
-    """How many times better: 2.1×."""
-    return "–" if value is None else f"{significant(value)}×"
+    """How many times better: 2.1×; of the smallest ones the inverse, 1/25.0 k."""
+    if value is None:
+        return "–"
+    if 0 < value < 0.000995:
+        return f"1/{count_text(1 / value)}"
+    return f"{significant(value)}×"
 
 
 def size_text(value_bytes: int | None) -> str:

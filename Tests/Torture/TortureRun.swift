@@ -59,10 +59,11 @@ final class TortureRun {
     private var replicas: Range<Int> { 0..<Self.replicaCount }
     private var hub: Int { Self.replicaCount }
 
+    private static let epoch = ContinuousClock.now
+
+    /// Seconds since the first call.
     private static func now() -> Double {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        (ContinuousClock.now - epoch) / .seconds(1)
     }
 
     /// True if there was no difference.

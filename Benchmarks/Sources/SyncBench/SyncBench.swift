@@ -7,7 +7,10 @@ struct SyncBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sync-bench",
         abstract: "Measure the exchange between replicas, beside cp, rsync and Redis.",
-        subcommands: [RunCommand.self, ListCommand.self, HubCommand.self],
+        subcommands: [
+            RunCommand.self, ListCommand.self, HubCommand.self, BareCommand.self,
+            PopulationCommand.self,
+        ],
         defaultSubcommand: RunCommand.self)
 }
 

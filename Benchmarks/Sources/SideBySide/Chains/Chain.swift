@@ -48,7 +48,8 @@ enum ChainStep: String, Codable, Sendable, CaseIterable {
         case .batchSequential: ["fillseq-batch"]
         case .batchRandom: ["fillrandom-batch"]
         case .durable: ["fillsync", "groupcommit"]
-        case .firstKey: ["first-key", "first-key-fresh", "first-key-slowdown"]
+        case .firstKey:
+            ["first-key-once", "first-key", "first-key-fresh", "first-key-slowdown"]
         case .sustained: ["sustained-amplification"]
         case .datasets: ["datasets-fill", "datasets-disk"]
         case .datasetsReopen: ["datasets-open", "datasets-memory", "datasets-read"]

@@ -37,7 +37,7 @@ enum NearestLimit {
             return Rule(limit: "lz4-compress", size: { _ in 8192 }, times: byBytes)
         case "scan", "compact":
             return Rule(limit: "memcpy-large-area", size: record, times: byBytes)
-        case "seek100", "prefixscan", "first-key", "first-key-fresh":
+        case "seek100", "prefixscan", "first-key-once", "first-key", "first-key-fresh":
             return Rule(limit: "pread-cached", size: { _ in 4096 }, times: once)
         case "large-get":
             return Rule(limit: "memcpy-large-area", size: record, times: byBytes)
