@@ -80,9 +80,19 @@ final class SyncRunner: Sendable {
     // MARK: - Attempts
 
     private func attempts(_ wish: SyncWish) async -> RunQueue.Outcome {
+        var total = SyncReport()
+        let outcome = await attempts(wish, &total)
+        let report = total
+        history.withLock { $0.lastReport = report }
+        return outcome
+    }
+
+    /// - Parameter total: what all attempts did together, whatever the last one ended with.
+    private func attempts(
+        _ wish: SyncWish, _ total: inout SyncReport
+    ) async -> RunQueue.Outcome {
         let isFull = isFull(wish)
         var due = wish.names.map { $0.sorted() }
-        var total = SyncReport()
         for attempt in 1...options.attemptsMax {
             if let refusal = networkRefusal {
                 return .failure(refusal.after(total.firstError, attempts: attempt - 1))
@@ -197,6 +207,8 @@ struct SyncHistory: Sendable {
     var lastFullSync: UInt64?
     /// What the last run failed with.
     var lastError: SyncError?
+    /// What all attempts of the last run did together, also if it failed.
+    var lastReport: SyncReport?
     /// The other side, once it has said who it is.
     var peer: ReplicaID?
 
@@ -213,6 +225,7 @@ struct SyncHistory: Sendable {
             if report.isComplete { lastSuccess = now }
         case .failure(let error):
             lastError = error
+            lastReport?.error = error
         }
     }
 }
@@ -235,62 +248,5 @@ extension SyncError {
             .timedOut,
             "the run did not end within \(deadline); what was applied stays, repeat it to go on "
                 + "or give it a later deadline", peer: error.peer, dataset: error.dataset)
-    }
-}
-
-extension SyncReport {
-    /// Adds a later attempt: its outcomes take the place of earlier ones of the same datasets, with
-    /// what those had done before.
-    mutating func takeIn(_ later: SyncReport) {
-        peer = later.peer ?? peer
-        error = later.error
-        bytesSent += later.bytesSent
-        bytesReceived += later.bytesReceived
-        guard !datasets.isEmpty else {
-            datasets = later.datasets
-            return
-        }
-        var outcomes = Dictionary(
-            datasets.map { ($0.dataset, $0) }, uniquingKeysWith: { first, _ in first })
-        for outcome in later.datasets {
-            outcomes[outcome.dataset] = outcome.following(outcomes[outcome.dataset])
-        }
-        datasets = outcomes.values.sorted { $0.dataset < $1.dataset }
-    }
-
-    /// Only what is about these datasets; nil for all.
-    func narrowed(to names: Set<String>?) -> SyncReport {
-        guard let names else { return self }
-        var report = self
-        report.datasets = datasets.filter { names.contains($0.dataset) }
-        return report
-    }
-}
-
-extension DatasetOutcome {
-    fileprivate func following(_ earlier: DatasetOutcome?) -> DatasetOutcome {
-        guard let before = earlier?.result else { return self }
-        guard var result else {
-            return DatasetOutcome(dataset: dataset, result: before, error: error)
-        }
-        result.takeIn(before)
-        return DatasetOutcome(dataset: dataset, result: result, error: error)
-    }
-}
-
-extension SyncResult {
-    /// Adds what an earlier attempt had done.
-    fileprivate mutating func takeIn(_ earlier: SyncResult) {
-        pulled += earlier.pulled
-        pushed += earlier.pushed
-        conflicts += earlier.conflicts
-        failed = Array((earlier.failed + failed).prefix(SyncLimits.settlementsMax))
-        failedCount += earlier.failedCount
-        settled = Array((earlier.settled + settled).prefix(SyncLimits.settlementsMax))
-        pagesSent += earlier.pagesSent
-        pagesReceived += earlier.pagesReceived
-        bytesSent += earlier.bytesSent
-        bytesReceived += earlier.bytesReceived
-        attempts += earlier.attempts
     }
 }

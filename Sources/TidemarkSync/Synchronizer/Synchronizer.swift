@@ -82,9 +82,10 @@ public final class Synchronizer: Sendable {
     /// and whatever was applied until then stays.
     ///
     /// - Parameter names: of the datasets; nil for all of both sides.
-    /// - Returns: one outcome for each of these datasets.
+    /// - Returns: one outcome for each of these datasets, which says what all attempts did.
     /// - Throws: why the run did not come to its end: `unreachable` and the like after the last
-    ///   attempt, `offline` or `expensiveNetwork` at once, `timedOut`, `cancelled`.
+    ///   attempt, `offline` or `expensiveNetwork` at once, `timedOut`, `cancelled`. What was done
+    ///   until then says ``lastReport``.
     @discardableResult
     public func synchronize(
         _ names: [String]? = nil
@@ -184,6 +185,11 @@ public final class Synchronizer: Sendable {
     /// What the last run failed with, or its first dataset that failed; nil if all went well, or
     /// there was none since this synchronizer was made.
     public var lastError: SyncError? { runner.status.lastError }
+
+    /// What the last run did, all its attempts together; of a run that failed what it did until
+    /// then, which stays, and why in ``SyncReport/error``. nil if there was none since this
+    /// synchronizer was made.
+    public var lastReport: SyncReport? { runner.status.lastReport }
 
     /// The other side, once it has said who it is.
     public var peer: ReplicaID? { runner.status.peer }
