@@ -1,7 +1,8 @@
 import Tidemark
 
 /// Writes a bundle beside its place, and gives it its name once it is whole and durable: whatever
-/// is found under the name is a whole bundle, the one before or the new one.
+/// is found under the name is a whole bundle, the one before or the new one. Each writer has a
+/// file of its own beside that name, so of several at once the last to finish stays, whole.
 struct BundleWriter {
     private let path: String
     private let temporary: String
@@ -14,8 +15,9 @@ struct BundleWriter {
     /// - Throws: `notAStore` if there is no such directory; what creating the file throws.
     init(path: String) throws(StoreError) {
         self.path = path
-        temporary = path + ".new"
-        file = try SystemStorage().openFile(temporary, .create)
+        let storage = SystemStorage()
+        temporary = "\(path).\(String(storage.randomUInt64(), radix: 16)).new"
+        file = try storage.openFile(temporary, .create)
     }
 
     mutating func append(_ header: BundleHeader) throws(SyncError) {
