@@ -74,6 +74,11 @@ package struct Step: Hashable, Sendable, CustomStringConvertible {
     package let after: UInt64
     package let action: Action
 
+    package init(after: UInt64, action: Action) {
+        self.after = after
+        self.action = action
+    }
+
     package var description: String { "+\(after) ms \(action)" }
 }
 

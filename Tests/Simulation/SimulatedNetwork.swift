@@ -141,6 +141,9 @@ final class SimulatedLink: @unchecked Sendable {
         if message.count > most {
             simulation.fail(.unbounded, "a message of \(message.count) bytes, at most \(most)")
         }
+        if let count = MessageLabel.pageRecordCount(in: message), count > pageRecordsMax {
+            simulation.fail(.unbounded, "a page of \(count) records, at most \(pageRecordsMax)")
+        }
     }
 }
 

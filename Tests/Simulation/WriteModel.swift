@@ -267,7 +267,7 @@ package struct Violation: Hashable, Sendable, CustomStringConvertible {
         case syncFailure
         /// Exchanges go on moving records for ever, or one never ends.
         case neverRests
-        /// A message is larger than its bounds say.
+        /// A message is larger than its bounds say, or has more records.
         case unbounded
         /// Something happened on another thread.
         case leak

@@ -40,6 +40,7 @@ struct Planted: Sendable, CustomTestStringConvertible {
         Planted("digestMissesDeletions", seeds: 0x1...0x80, .lateComers),
         Planted("scopeDropsWhatMatches", seeds: 0x1...0x40, .parts),
         Planted("outcomeWithoutJournal", seeds: 0x1...0x40, .pending),
+        Planted("unboundedPages", seeds: 0x1...0x8, []),
     ]
 
     /// The mistake by itself.
@@ -72,6 +73,18 @@ struct PlantedBugTests {
 
     @Test func eachHasItsSeed() {
         #expect(Set(Planted.all.map(\.name)) == Set(PlantedBugs.named.map(\.name)))
+    }
+
+    /// Two records and room for one: no seed has to hit upon that.
+    @Test func aPageBeyondItsBoundIsFoundAtOnce() {
+        let steps = [
+            Step(after: 0, action: .batch(at: 0, dataset: 0, keys: [0, 1])),
+            Step(after: 0, action: .exchange(from: 1, to: 0, pageRecordsMax: 1, .fair)),
+        ]
+        var settings = SimulationSettings()
+        #expect(World.run(settings, steps).violation == nil)
+        settings.plantedBugs = .unboundedPages
+        #expect(World.run(settings, steps).violation?.kind == .unbounded)
     }
 
     @Test func aFailingScheduleIsShrunk() throws {

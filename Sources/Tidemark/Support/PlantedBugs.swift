@@ -45,6 +45,8 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
     package static let scopeDropsWhatMatches = PlantedBugs(rawValue: 1 << 15)
     /// The outcome of a conflict is stored without the journal's entry about it.
     package static let outcomeWithoutJournal = PlantedBugs(rawValue: 1 << 16)
+    /// A page takes in all there is, however few records it may have.
+    package static let unboundedPages = PlantedBugs(rawValue: 1 << 17)
 
     /// All of them by name.
     package static let named: [(name: String, bug: PlantedBugs)] = [
@@ -65,5 +67,6 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
         ("digestMissesDeletions", .digestMissesDeletions),
         ("scopeDropsWhatMatches", .scopeDropsWhatMatches),
         ("outcomeWithoutJournal", .outcomeWithoutJournal),
+        ("unboundedPages", .unboundedPages),
     ]
 }

@@ -40,6 +40,16 @@ extension SyncSession {
     }
 }
 
+extension Dataset {
+    /// What a page of changes may hold.
+    func pageBounds(records: Int, bytes: Int) -> PageBounds {
+        guard !store.options.plantedBugs.contains(.unboundedPages) else {
+            return PageBounds(records: .max, bytes: .max)
+        }
+        return PageBounds(records: records, bytes: bytes)
+    }
+}
+
 extension SyncResponder {
     func has(_ bug: PlantedBugs) -> Bool { store.options.plantedBugs.contains(bug) }
 }

@@ -170,7 +170,7 @@ extension Dataset {
         where isWanted: (ChangeView) throws(StoreError) -> Bool = { _ in true }
     ) throws(StoreError) -> RecordPage {
         var written = WrittenRecords(after: replicas)
-        let bounds = PageBounds(records: recordsMax, bytes: bytesMax)
+        let bounds = pageBounds(records: recordsMax, bytes: bytesMax)
         // In this order: what the vector claimed then is held now, or is among the changes.
         let vectorBefore = try vector
         let held = try QuarantineBook(self).names()
