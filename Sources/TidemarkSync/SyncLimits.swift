@@ -93,10 +93,15 @@ public enum SyncLimits {
     /// Records that are dropped in one batch, so that no writer waits long.
     static let dropsAtOnce = 1_000
     /// Changes that one answer about a part passes over or evaluates at most, whether they belong
-    /// to it or not: some tens of milliseconds, after which the asker asks on.
+    /// to it or not: some tens of milliseconds, after which the asker asks on. Of a large scope
+    /// fewer: see `ScopeBudget`.
     static let scopedChangesMax = 65_536
+    /// Bytes of a scope up to which that holds.
+    static let scopeBytesPerChange = 256
     /// Bytes of values that are read for one such answer before its last one, for the same reason.
     static let scopedValueBytesMax = 32 << 20
+    /// Conditions on values up to which that holds.
+    static let scopeFieldsPerValue = 8
     /// Settled conflicts that the journal of a dataset keeps: what is read again with each page in
     /// which there are conflicts stays within milliseconds.
     public static let journalConflictsMax = 100_000

@@ -38,7 +38,7 @@ extension SyncResponder {
             let claim = try dataset.vectorWithoutHeld()
             let run = try dataset.withChanges(
                 since: request.since, in: request.scope.keyRange,
-                skipsMax: SyncLimits.scopedChangesMax, scanMax: SyncLimits.scopedChangesMax
+                skipsMax: SyncLimits.scopedChangesMax, scanMax: pass.budget.changesMax
             ) { (change) throws(StoreError) in try pass.take(change) }
             var page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
@@ -57,11 +57,12 @@ extension SyncResponder {
         let asker = request.address.from
         return try engine(dataset.name) { () throws(StoreError) in
             let bytesMax = min(max(1, request.bytesMax), limits.pageBytesMax)
+            let budget = ScopeBudget(request.scope)
             var found = FoundRecords()
             let heldBefore = try QuarantineBook(dataset).keys()
             for item in request.items {
                 // Of each at least one is answered.
-                guard found.answered == 0 || found.bytes < bytesMax else { break }
+                guard found.answered == 0 || found.hasRoom(in: budget, bytesMax) else { break }
                 found.note(try dataset.storedRecord(for: item.key), of: item, request.scope)
             }
             // After the records were read, so that it covers no less than they do.
@@ -110,6 +111,8 @@ private struct ScopedPass {
     private let former: ScopedPullRequest.Former?
     private let recordsMax: Int
     private let bytesMax: Int
+    /// How much may be looked at, told or not.
+    let budget: ScopeBudget
     private(set) var written = WrittenRecords(after: [])
     private(set) var outside: [OutsideNotice] = []
     private var bytes = 0
@@ -123,6 +126,7 @@ private struct ScopedPass {
         self.former = former
         self.recordsMax = max(1, recordsMax)
         self.bytesMax = bytesMax
+        budget = ScopeBudget(scope, former?.scope)
     }
 
     private enum Telling {
@@ -136,8 +140,7 @@ private struct ScopedPass {
     mutating func take(_ change: ChangeView) throws(StoreError) -> Bool {
         guard
             changeCount == 0
-                || changeCount < SyncLimits.scopedChangesMax
-                    && valueBytes < SyncLimits.scopedValueBytesMax
+                || changeCount < budget.changesMax && valueBytes < budget.valueBytesMax
         else { return false }
         let key = change.key
         let telling = try telling(of: change, key)
@@ -190,10 +193,18 @@ private struct FoundRecords {
     private(set) var missing: [[UInt8]] = []
     private(set) var answered = 0
     private(set) var bytes = 0
+    /// Of the values that were read, told or not.
+    private var valueBytes = 0
+
+    /// Whether another one may be looked at.
+    func hasRoom(in budget: ScopeBudget, _ bytesMax: Int) -> Bool {
+        bytes < bytesMax && valueBytes < budget.valueBytesMax
+    }
 
     mutating func note(_ record: Record?, of item: LookupRequest.Item, _ scope: SyncScope?) {
         answered += 1
         bytes += item.key.count
+        valueBytes += record?.value?.count ?? 0
         guard let record, !record.isDropped else {
             missing.append(item.key)
             return
