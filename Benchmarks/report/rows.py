@@ -31,7 +31,7 @@ WORKLOADS = tuple("""
     sync-bootstrap sync-delta-1 sync-delta-100 sync-delta-1000 sync-delta-10000 sync-delta-100000
     sync-push-1 sync-push-100 sync-push-1000 sync-push-10000 sync-push-100000
     sync-idle sync-idle-1000-datasets sync-idle-10000-datasets
-    sync-reconcile sync-merge sync-merge-half-newer
+    sync-reconcile sync-merge sync-merge-half-newer sync-bootstrap-memory
 """.split())
 
 

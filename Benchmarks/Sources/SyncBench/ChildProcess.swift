@@ -6,7 +6,7 @@ import Glibc
 ///
 /// Not `Foundation.Process`, which looks for the end of a child every 50 ms.
 final class ChildProcess {
-    private let identifier: pid_t
+    let identifier: pid_t
     private var input: FileHandle?
     private let output: FileHandle
     private var unread = Data()

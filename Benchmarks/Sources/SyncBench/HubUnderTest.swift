@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Synchronization
 import Tidemark
 import TidemarkHTTP
@@ -62,7 +63,7 @@ final class HubProcess: HubUnderTest {
     static let token = "sync-bench"
 
     private let child: ChildProcess
-    private let port: Int
+    let port: Int
     private let http: HTTPTransport
 
     let transport: CountingTransport
@@ -82,6 +83,8 @@ final class HubProcess: HubUnderTest {
         http = HTTPTransport(url: "http://127.0.0.1:\(port)", token: Self.token)
         transport = CountingTransport(http)
     }
+
+    var process: pid_t { child.identifier }
 
     func give(_ order: HubOrder) throws {
         try child.send(String(decoding: try JSONEncoder().encode(order), as: UTF8.self))

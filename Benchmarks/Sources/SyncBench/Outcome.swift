@@ -22,13 +22,15 @@ struct Measurement: Sendable {
     var wireBytes: Int?
     /// Of the messages alone, without what carries them.
     var messageBytes: Int?
+    /// What the row is about, if that is memory: then neither a rate nor the time.
+    var bytes: Int?
     /// Records in the store, if they are not those of the working set.
     var recordCount: Int?
     /// Further figures, by name.
     var more: [String: Double] = [:]
 
     /// What a row is compared by; more is better.
-    var rate: Double { Double(operations ?? 1) / seconds }
+    var rate: Double { bytes.map { 1 / Double(max($0, 1)) } ?? Double(operations ?? 1) / seconds }
 
     func of(_ operations: Int) -> Measurement {
         var measurement = self
@@ -76,7 +78,9 @@ struct Outcome: Sendable {
         row.valueBytes = workingSet.valueBytes
         row.n = median.recordCount ?? workingSet.recordCount
         row.threads = 1
-        if median.operations == nil {
+        if median.bytes != nil {
+            row.setRounds(rounds.map { Double($0.bytes ?? 0) }, unit: "bytes")
+        } else if median.operations == nil {
             row.setRounds(rounds.map(\.seconds), unit: "s")
         } else {
             row.setRounds(rounds.map(\.rate))

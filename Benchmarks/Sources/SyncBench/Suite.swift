@@ -14,7 +14,7 @@ final class Suite {
     static let workloads =
         exchanges(changeCounts)
         + ["sync-idle"] + ManyDatasets.datasetCounts.map(ManyDatasets.workload)
-        + ["sync-reconcile", "sync-merge", "sync-merge-half-newer"]
+        + ["sync-reconcile", "sync-merge", "sync-merge-half-newer", BootstrapMemory.workload]
 
     /// With values of further sizes. No value is moved by an idle exchange, and a thousand by a
     /// search for as many differences; and nobody stands beside a merge, which takes a minute.
@@ -30,6 +30,7 @@ final class Suite {
     private let pristine: PristineStores
     private let sessions: [TidemarkSession]
     private let manyDatasets: [ManyDatasets]
+    private let bootstrapMemory: BootstrapMemory
     private let files: FilePeers
     private let redis: RedisPeer?
 
@@ -49,6 +50,7 @@ final class Suite {
         manyDatasets = ManyDatasets.datasetCounts.flatMap { count in
             ways.map { ManyDatasets(count, $0, workingSet, in: directory) }
         }
+        bootstrapMemory = BootstrapMemory(workingSet, pristine, in: directory)
         files = FilePeers(workingSet, pristine, in: directory)
         redis = RedisPeer(workingSet, in: directory)
     }
@@ -72,6 +74,7 @@ final class Suite {
         }
         try await runner.run(merges("sync-merge") { try await $0.merge() })
         try await runner.run(merges("sync-merge-half-newer") { try await $0.mergeHalfNewer() })
+        try await runner.run([bootstrapMemory.contender])
     }
 
     func stop() async throws {

@@ -8,8 +8,8 @@ struct SyncBench: AsyncParsableCommand {
         commandName: "sync-bench",
         abstract: "Measure the exchange between replicas, beside cp, rsync and Redis.",
         subcommands: [
-            RunCommand.self, ListCommand.self, HubCommand.self, BareCommand.self,
-            PopulationCommand.self,
+            RunCommand.self, ListCommand.self, HubCommand.self, ReplicaCommand.self,
+            BareCommand.self, PopulationCommand.self,
         ],
         defaultSubcommand: RunCommand.self)
 }

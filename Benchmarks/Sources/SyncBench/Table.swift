@@ -47,7 +47,7 @@ struct Table {
             isNew ? row.name.workload : "",
             "\(row.name.engine) \(row.name.config)",
             row.name.durability?.rawValue ?? "-",
-            median.operations == nil ? "" : grouped(Int(median.rate)),
+            figure(median),
             String(format: "%.5f", median.seconds),
             (median.wireBytes ?? median.messageBytes).map(bytes) ?? "",
             "\(row.rounds.count)",
@@ -55,6 +55,12 @@ struct Table {
             ours.map { ratio($0.median.rate / median.rate) } ?? "",
             share.map { String(format: "%.0f%%", $0.ratio * 100) } ?? "",
         ]
+    }
+
+    /// A rate, or memory.
+    private static func figure(_ median: Measurement) -> String {
+        if let count = median.bytes { return bytes(count) }
+        return median.operations == nil ? "" : grouped(Int(median.rate))
     }
 
     private static func ours(beside row: Outcome, among rows: [Outcome]) -> Outcome? {
