@@ -57,6 +57,32 @@ extension CognitoDefectTests {
         #expect(report[name + "n"]?.error?.storeError?.code == .invalidArgument)
     }
 
+    /// iOS: of a full dataset no record could be changed, and one could be added: the test of the
+    /// number of records stood the wrong way round.
+    @Test("2.7 iOS: of what is full a record can be changed and none added")
+    func ofWhatIsFullARecordCanBeChangedAndNoneAdded() async throws {
+        var quota = SyncQuota()
+        quota.recordsMax = 8
+        let transport = InMemoryTransport(
+            SyncResponder(
+                store: b.store, namespace: DatasetNamespace(prefix: "x:"),
+                limits: SyncResponder.Limits(quota: quota)))
+        try fill(a, 0..<8, "first")
+        try await a.dataset().synchronize(with: transport)
+        let there = try b.dataset("x:notes")
+        #expect(try there.count() == 8)
+        try fill(a, 0..<1, "changed")
+        #expect(try await a.dataset().synchronize(with: transport).pushed == 1)
+        #expect(try there.text("key 0") == "changed 0")
+        try fill(a, 8..<9, "new")
+        let error = await #expect(throws: SyncError.self) {
+            try await a.dataset().synchronize(with: transport)
+        }
+        #expect(error?.code == .recordRefused)
+        #expect(try there.count() == 8)
+        #expect(try there.text("key 8") == nil)
+    }
+
     /// Android: an edit during a push kept the old count, met its own push as a conflict the next
     /// time, and the default handler dropped the newer edit.
     @Test(

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import Tidemark
 
@@ -113,6 +114,55 @@ extension CognitoDefectTests {
         #expect((pulled, pushed) == (100, 60))
         // A run more where the one before could not know that it was the last.
         #expect((160 / recordsMax...160 / recordsMax + 3).contains(runs))
+        try expectEqual([a, b])
+    }
+
+    /// Of all that was no matter of the network a handler was told, and the change dropped: the two
+    /// sides then differed until everything was fetched again.
+    @Test("5.4: a change that is refused is not dropped")
+    func aChangeThatIsRefusedIsNotDropped() async throws {
+        try fill(a, 0..<9, "fine")
+        try a.dataset().put([UInt8](repeating: 7, count: 9_000), for: Array("key 4".utf8))
+        let strict = SyncResponder(
+            store: b.store,
+            validate: { record in if record.value?.count == 9_000 { throw Refused() } })
+        let error = await #expect(throws: SyncError.self) {
+            try await a.dataset().synchronize(with: InMemoryTransport(strict))
+        }
+        #expect(error?.code == .recordRefused)
+        #expect(try b.dataset().count() == 8)
+        // It is there, listed with its reason, and goes once it is let.
+        let failed = try a.dataset().failedRecords()
+        #expect(failed.map(\.keyText) == ["key 4"])
+        #expect(failed.first?.message.contains("not today") == true)
+        #expect(try a.dataset().get("key 4")?.count == 9_000)
+        try a.dataset().retryFailedRecords()
+        #expect(try await a.dataset().synchronize(with: b.transport).isComplete)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        try expectEqual([a, b])
+    }
+
+    private struct Refused: Error, CustomStringConvertible {
+        let description = "not today"
+    }
+
+    /// Swift: the interval of full exchanges was counted from the last exchange of any kind, so that
+    /// who exchanged every day never made one again.
+    @Test("5.4: frequent exchanges do not put off the full one")
+    func frequentExchangesDoNotPutOffTheFullOne() async throws {
+        let time = VirtualEnvironment(passesBySleeping: true)
+        let synchronizer = Synchronizer(
+            store: a.store, transport: b.transport,
+            schedule: SyncSchedule(fullSyncAfter: .seconds(24 * 3_600)), environment: time)
+        try await synchronizer.synchronize()
+        let first = try #require(synchronizer.lastFullSync)
+        for hour in 1...24 {
+            try await time.sleep(for: .seconds(3_600))
+            try fill(b, hour..<(hour + 1), "hour")
+            try await synchronizer.synchronize()
+            let isStillTheFirst = synchronizer.lastFullSync == first
+            #expect(isStillTheFirst == (hour < 24), "hour \(hour)")
+        }
         try expectEqual([a, b])
     }
 
