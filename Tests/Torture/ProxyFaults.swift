@@ -9,6 +9,10 @@ struct ProxyFaults: Hashable, Sendable {
 
     static let quiet = ProxyFaults()
 
+    /// All of it, and often.
+    static let all = ProxyFaults(
+        cutOneIn: 12, damageOneIn: 12, delayOneIn: 10, delayMillisecondsMax: 60)
+
     /// Of one round. Delays at their longest are longer than replicas wait.
     static func drawn(_ random: inout SeededGenerator) -> ProxyFaults {
         let delays = [(0, 0), (5, 10), (10, 60), (40, 3_000)]

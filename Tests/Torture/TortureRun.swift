@@ -19,6 +19,8 @@ final class TortureRun {
     private static let replicaCount = 3
     private static let stormSeconds = 4.0
     private static let lineSeconds = 5.0
+    /// In less time something may not have come up yet, on a slow machine.
+    private static let troubleSecondsMin = 60.0
     // Outer limits, which only a hang takes, however slow the machine is.
     private static let startSecondsMax = 300.0
     private static let restSecondsMax = 600.0
@@ -74,6 +76,7 @@ final class TortureRun {
             repeat {
                 try round(until: started + options.seconds)
             } while Self.now() < started + options.seconds
+            checkTrouble()
         } catch is Interrupted {
             say("torture: interrupted")
         } catch is Differing {
@@ -95,6 +98,14 @@ final class TortureRun {
         say("torture: DIFFERENCE: \(text)")
     }
 
+    /// A run that is long enough has been through all that it is there for.
+    private func checkTrouble() {
+        guard options.seconds >= Self.troubleSecondsMin else { return }
+        for what in counts.missing(proxy.counts) {
+            difference("in \(Int(options.seconds)) s there was not one \(what)")
+        }
+    }
+
     private var line: String {
         let seconds = Int(Self.now() - started)
         return "torture: \(seconds) s, \(counts.text(proxy.counts)), seed \(options.seed)"
@@ -104,7 +115,9 @@ final class TortureRun {
 
     private func round(until end: Double) throws {
         counts.rounds += 1
-        proxy.trouble(with: ProxyFaults.drawn(&random))
+        // The first round has all of it, so that no run is without any of it.
+        let drawn = ProxyFaults.drawn(&random)
+        proxy.trouble(with: counts.rounds == 1 ? .all : drawn)
         let now = Self.now()
         try storm(until: now + min(Self.stormSeconds, max(1, end - now)))
         try rest()
@@ -224,7 +237,7 @@ final class TortureRun {
         try take(end.tellings, of: index)
         if index == hub { proxy.lead(to: nil) }
         guard !end.byItself else { throw Mismatch("\(children[index].name) ended by itself") }
-        counts.kills += 1
+        if index == hub { counts.hubKills += 1 } else { counts.replicaKills += 1 }
         children[index].due = Self.now() + Double(random.below(250)) / 1_000
     }
 
