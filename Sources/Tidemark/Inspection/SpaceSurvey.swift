@@ -64,12 +64,15 @@ package struct SpaceSurvey: Hashable, Sendable {
         package internal(set) var syncCount: SyncCount = .zero
         /// Of the versions that were looked at.
         package internal(set) var found = Counts()
+        /// Live records in the segments in which anything was looked at, by the share of each.
+        fileprivate var liveSum = 0.0
+        /// Versions in the other segments.
+        fileprivate var unseenCount = 0
 
-        /// Live records; nil if none of its entries was looked at.
+        /// Live records; nil if none of its versions was looked at.
         package var liveEstimate: Int? {
-            guard found.all > 0 else { return entryCount == 0 ? 0 : nil }
-            guard found.all < entryCount else { return found.live }
-            return Int((Double(entryCount) * Double(found.live) / Double(found.all)).rounded())
+            guard let share = found.liveShare else { return entryCount == 0 ? 0 : nil }
+            return Int((liveSum + Double(unseenCount) * share).rounded())
         }
     }
 
@@ -122,6 +125,13 @@ private struct SurveyWork {
     private let cellsMax: Int
     private var bytesLeft = SpaceSurvey.sampledBytesMax
     private var rows: [DatasetID: SpaceSurvey.Dataset] = [:]
+    /// Of the segment that is looked at.
+    private var shares: [DatasetID: Share] = [:]
+
+    private struct Share {
+        var entryCount = 0
+        var found = SpaceSurvey.Counts()
+    }
 
     init(_ engine: Engine, _ image: StoreImage, cellsMax: Int) {
         self.engine = engine
@@ -272,19 +282,29 @@ private struct SurveyWork {
             }
         }
         add(to: &counts)
-        if var row = rows[entry.dataset] {
-            add(to: &row.found)
-            rows[entry.dataset] = row
-        }
+        guard entry.dataset != 0 else { return }
+        add(to: &shares[entry.dataset, default: Share()].found)
     }
 
-    private func finished(
+    /// Segments are sampled with different densities, so each counts by itself.
+    private mutating func finished(
         _ segment: SpaceSurvey.Segment, _ cells: [SpaceSurvey.Counts], isExact: Bool
     ) -> SpaceSurvey.Segment {
         var segment = segment
         segment.cells = cells
         segment.isExact = isExact
         for cell in cells { segment.found += cell }
+        for (dataset, share) in shares {
+            guard var row = rows[dataset] else { continue }
+            row.found += share.found
+            if let live = share.found.liveShare {
+                row.liveSum += live * Double(share.entryCount)
+            } else {
+                row.unseenCount += share.entryCount
+            }
+            rows[dataset] = row
+        }
+        shares = [:]
         return segment
     }
 
@@ -300,6 +320,7 @@ private struct SurveyWork {
         row.keyBytes &+= keyBytes
         row.valueBytes &+= valueBytes
         rows[dataset] = row
+        shares[dataset, default: Share()].entryCount += entryCount
     }
 
     /// nil if no dataset has the number any more. Asked once for each.
@@ -356,6 +377,8 @@ extension SpaceSurvey.Dataset {
         left.keyBytes &+= right.keyBytes
         left.valueBytes &+= right.valueBytes
         left.found += right.found
+        left.liveSum += right.liveSum
+        left.unseenCount += right.unseenCount
     }
 }
 
