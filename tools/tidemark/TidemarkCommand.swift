@@ -24,6 +24,7 @@ struct TidemarkCommand: AsyncParsableCommand {
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
             QuarantineCommand.self, DiffCommand.self, DigestCommand.self,
             PeersCommand.self, PendingCommand.self, FailedCommand.self,
+            ConflictsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

@@ -55,7 +55,7 @@ import TidemarkSync
         #expect(text.lines[1].contains("plants/"))
         let objects = try await tool.succeed("failed", north, "--json").objects()
         #expect(objects.first?["code"] as? String == "recordRefused")
-        #expect(objects.first?["attempts"] as? Int == 1)
+        #expect(objects.first?["direction"] as? String == "incoming")
         #expect(try Files.contents(north) == before)
     }
 

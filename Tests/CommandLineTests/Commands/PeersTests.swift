@@ -69,7 +69,7 @@ import TidemarkSync
         expectSafeForTerminal(text.text)
         #expect(text.lines.count == 6)
         #expect(text.lines[1].contains("delete"))
-        #expect(text.lines.last == "4 records, 27 B")
+        #expect(text.lines.last == "4 records, 28 B")
         let some = try await tool.succeed(
             "pending", north, "--peer", south.shortDescription, "--limit", "2")
         #expect(some.lines.last == "2 records or more, 12 B")
