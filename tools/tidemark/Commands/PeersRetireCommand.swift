@@ -32,7 +32,7 @@ struct PeersRetireCommand: StoreCommand {
                 .negative,
                 "\(peer.digits) is registered in no such dataset; see 'tidemark peers'")
         }
-        let replica = try peer.replica(among: registered.values.reduce([]) { $0.union($1) })
+        let replica = try peer.replica(among: registered.values.flatMap { $0 })
         var count = 0
         for name in registered.keys.sorted() {
             count += try target.dataset(name, in: store).retire(replica) ? 1 : 0
