@@ -22,9 +22,9 @@ struct TidemarkCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
-            QuarantineCommand.self, DiffCommand.self, DigestCommand.self,
-            PeersCommand.self, PendingCommand.self, FailedCommand.self,
-            ConflictsCommand.self,
+            QuarantineCommand.self, InspectCommand.self,
+            DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
+            FailedCommand.self, ConflictsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

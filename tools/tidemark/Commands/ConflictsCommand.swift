@@ -11,13 +11,13 @@ struct ConflictsCommand: AsyncParsableCommand {
             that a merge policy settled are in the store's journal for a while; those that no \
             policy settles wait, and nothing of their dataset is pushed until somebody settles \
             them. Without a verb it is 'list'.
-
-            Examples:
-              tidemark conflicts notes.tidemark
-              tidemark conflicts show notes.tidemark notes 2026-11-21
-              tidemark conflicts replay notes.tidemark notes --policy auto
-              tidemark conflicts resolve notes.tidemark notes 2026-11-21 --keep local
-            """,
+            """
+                + Examples.section([
+                    "tidemark conflicts notes.tidemark",
+                    "tidemark conflicts show notes.tidemark notes 2026-11-21",
+                    "tidemark conflicts replay notes.tidemark notes --policy auto",
+                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --keep local",
+                ]),
         subcommands: [
             ConflictsListCommand.self, ConflictsShowCommand.self, ConflictsReplayCommand.self,
             ConflictsResolveCommand.self,

@@ -9,12 +9,12 @@ struct ConflictsResolveCommand: StoreCommand {
         discussion: """
             The next exchange hands it over. Where several versions of peers wait, --keep remote \
             takes the one that was written last. Prints the dot that names the write.
-
-            Examples:
-              tidemark conflicts resolve notes.tidemark notes 2026-11-21 --keep local
-              tidemark conflicts resolve notes.tidemark notes 2026-11-21 --value 'both of it'
-              tidemark conflicts resolve notes.tidemark notes 2026-11-21 --delete
-            """)
+            """
+                + Examples.section([
+                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --keep local",
+                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --value 'both of it'",
+                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --delete",
+                ]))
 
     enum Side: String, ExpressibleByArgument, CaseIterable {
         case local

@@ -10,11 +10,11 @@ struct ConflictsShowCommand: StoreCommand {
             ANCESTOR is the newest version that both sides descend from, LOCAL this store's, \
             REMOTE the peer's. Conflicts that wait come first, then those in the journal, the \
             newest first.
-
-            Examples:
-              tidemark conflicts show notes.tidemark notes 2026-11-21
-              tidemark conflicts show notes.tidemark notes 2026-11-21 --json
-            """)
+            """
+                + Examples.section([
+                    "tidemark conflicts show notes.tidemark notes 2026-11-21",
+                    "tidemark conflicts show notes.tidemark notes 2026-11-21 --json",
+                ]))
 
     private static let labelColumns = 9
 

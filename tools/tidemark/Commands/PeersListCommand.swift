@@ -15,11 +15,11 @@ struct PeersListCommand: StoreCommand {
             With --json there are its checkpoints, too: "acknowledged" is the count up to which \
             it has everything of this store, "pulledThrough" the peer's own count up to which \
             everything is here, and "seen" what it was known to have seen.
-
-            Examples:
-              tidemark peers notes.tidemark
-              tidemark peers notes.tidemark --dataset notes --json
-            """)
+            """
+                + Examples.section([
+                    "tidemark peers notes.tidemark",
+                    "tidemark peers notes.tidemark --dataset notes --json",
+                ]))
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var selection: DatasetSelection
@@ -30,7 +30,7 @@ struct PeersListCommand: StoreCommand {
         let now = SystemStorage().wallClockMilliseconds()
         let table = Self.table(output)
         try selection.forEach(of: target, in: store) { dataset in
-            for lag in try PeerLag.all(of: dataset) {
+            for lag in try DatasetPeer.all(of: dataset) {
                 if format.json {
                     try output.write(JSONLine(lag, now: now).line)
                 } else {
@@ -55,7 +55,7 @@ struct PeersListCommand: StoreCommand {
             ], output: output)
     }
 
-    private static func cells(of lag: PeerLag, now: UInt64) -> [String] {
+    private static func cells(of lag: DatasetPeer, now: UInt64) -> [String] {
         let status = lag.status
         guard !status.isRetired else {
             return [
@@ -76,7 +76,7 @@ struct PeersListCommand: StoreCommand {
 }
 
 /// How far one peer is behind in one dataset.
-struct PeerLag {
+struct DatasetPeer {
     let dataset: String
     let status: PeerStatus
     /// When the oldest change was made that the peer is not known to have; nil if it lacks none.
@@ -86,12 +86,12 @@ struct PeerLag {
 
     /// The peers of a dataset, in the order of their ids. Costs in proportion to what the peer
     /// that is furthest behind lacks.
-    static func all(of dataset: Dataset) throws -> [PeerLag] {
+    static func all(of dataset: Dataset) throws -> [DatasetPeer] {
         let peers = try dataset.peers()
         guard !peers.isEmpty else { return [] }
         let arrivals = try dataset.latestArrivals()
         return try peers.map { peer in
-            PeerLag(
+            DatasetPeer(
                 dataset: dataset.name, status: peer,
                 oldestUnsent: peer.isRetired
                     ? nil : try dataset.firstChange(unknownTo: peer)?.version.time,
@@ -129,7 +129,7 @@ extension Record {
 }
 
 extension JSONLine {
-    fileprivate init(_ lag: PeerLag, now: UInt64) {
+    fileprivate init(_ lag: DatasetPeer, now: UInt64) {
         let status = lag.status
         self.init()
         add("dataset", lag.dataset)

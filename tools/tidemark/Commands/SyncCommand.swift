@@ -15,13 +15,12 @@ struct SyncCommand: StoreCommand {
             With --dry-run nothing changes on either side: the exchange runs on a fork beside the \
             store, which shares its segments and is thrown away. CONFLICTS are those it would \
             meet; each follows with the side that would win it.
-
-            Examples:
-              tidemark sync notes.tidemark http://127.0.0.1:7300 --token-file token
-              tidemark sync notes.tidemark http://127.0.0.1:7300 --token-file token --dry-run
-              tidemark sync notes.tidemark http://127.0.0.1:7300 --token-file token \
-            --dataset notes --policy leave
-            """)
+            """
+                + Examples.section([
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file token",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file token --dry-run",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file token --policy leave",
+                ]))
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The hub's address: http://HOST:PORT") var url: String
