@@ -146,4 +146,26 @@ import TidemarkSync
         let long = layout.lines("", [String(repeating: "漢", count: 1_000)])
         #expect(long.count == 12 && long.allSatisfy { TerminalText.width(of: $0) <= 80 })
     }
+
+    @Test func ofTheFixture() async throws {
+        let names = try FixtureStore.make(in: tool.directory.path)
+        try await expectUnchanged(names.store) {
+            let list = try await tool.succeed("conflicts", names.store).text
+            expectSafeForTerminal(list)
+            try Golden.expect(list, is: "conflicts", replacing: names.replacements)
+            let flour = try await tool.succeed(
+                "conflicts", "show", names.store, "stock", "flour"
+            ).text
+            expectSafeForTerminal(flour)
+            try Golden.expect(flour, is: "conflicts-show", replacing: names.replacements)
+            let waiting = try await tool.succeed(
+                "conflicts", "show", names.store, "prices", "bun", "--json")
+            try Golden.expect(waiting.text, is: "conflicts-show-json", replacing: names.replacements)
+            let replayed = try await tool.succeed(
+                "conflicts", "replay", names.store, "recipes", "--policy", "auto"
+            ).text
+            expectSafeForTerminal(replayed)
+            try Golden.expect(replayed, is: "conflicts-replay", replacing: names.replacements)
+        }
+    }
 }

@@ -194,4 +194,18 @@ import TidemarkSync
         try first.close()
         try second.close()
     }
+
+    @Test func ofTheFixture() async throws {
+        let names = try FixtureStore.makeTwo(in: tool.directory.path)
+        let peer = try #require(names.peer)
+        try await expectUnchanged(names.store) {
+            let stores = try await tool.succeed("diff", names.store, peer).text
+            expectSafeForTerminal(stores)
+            try Golden.expect(stores, is: "diff", replacing: names.replacements)
+            let unseen = try await tool.succeed(
+                "diff", names.store, "--dataset", "stock", "--since",
+                "peer:\(FixtureNames.kiosk.shortDescription)", "--json")
+            try Golden.expect(unseen.text, is: "diff-peer-json", replacing: names.replacements)
+        }
+    }
 }

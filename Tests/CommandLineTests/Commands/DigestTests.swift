@@ -68,4 +68,15 @@ import TidemarkSync
             "either store")
         expectFailure(try await tool.run("digest", north, "--dataset", "none"), .negative)
     }
+
+    @Test func ofTheFixture() async throws {
+        let names = try FixtureStore.makeTwo(in: tool.directory.path)
+        let peer = try #require(names.peer)
+        try await expectUnchanged(names.store) {
+            let one = try await tool.succeed("digest", names.store).text
+            try Golden.expect(one, is: "digest", replacing: names.replacements)
+            let two = try await tool.run("digest", names.store, peer).text
+            try Golden.expect(two, is: "digest-two", replacing: names.replacements)
+        }
+    }
 }

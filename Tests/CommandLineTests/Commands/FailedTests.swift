@@ -84,4 +84,13 @@ import TidemarkSync
         expectFailure(try await tool.run("failed", "drop", north, "none", "--all"), .negative)
         expectFailure(try await tool.run("failed", tool.path("nowhere")), .noInput)
     }
+
+    @Test func ofTheFixture() async throws {
+        let names = try FixtureStore.make(in: tool.directory.path)
+        try await expectUnchanged(names.store) {
+            expectSafeForTerminal(try await tool.succeed("failed", names.store).text)
+            let lines = try await tool.succeed("failed", names.store, "--json").text
+            try Golden.expect(lines, is: "failed-json", replacing: names.replacements)
+        }
+    }
 }

@@ -116,4 +116,15 @@ import Tidemark
         #expect(Age.text(milliseconds: milliseconds) == text)
         #expect(Age.text(since: 5, now: 5 + milliseconds) == text)
     }
+
+    @Test func ofTheFixture() async throws {
+        let names = try FixtureStore.make(in: tool.directory.path)
+        try await expectUnchanged(names.store) {
+            for moment in ["2026-03-02T06:30:00Z", "2026-03-02T07:00:00Z"] {
+                let stock = try await tool.succeed("scan", names.store, "stock", "--at", moment)
+                let name = "scan-at-\(moment.dropFirst(11).prefix(2))"
+                try Golden.expect(stock.text, is: name, replacing: names.replacements)
+            }
+        }
+    }
 }

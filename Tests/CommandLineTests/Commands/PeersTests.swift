@@ -117,4 +117,29 @@ import TidemarkSync
         expectSafeForTerminal(text.text)
         #expect(text.lines.count == HostileKeys.all.count + 2)
     }
+
+    @Test func ofTheFixture() async throws {
+        let names = try FixtureStore.make(in: tool.directory.path)
+        try await expectUnchanged(names.store) {
+            // The table tells how long ago things were, which goes on.
+            expectSafeForTerminal(try await tool.succeed("peers", names.store).text)
+            let peers = try await tool.succeed("peers", names.store, "--json").text
+            try Golden.expect(peers, is: "peers-json", replacing: names.replacements)
+            let pending = try await tool.succeed("pending", names.store).text
+            expectSafeForTerminal(pending)
+            try Golden.expect(pending, is: "pending", replacing: names.replacements)
+            let lines = try await tool.succeed("pending", names.store, "--limit", "3", "--json")
+            try Golden.expect(lines.text, is: "pending-json", replacing: names.replacements)
+        }
+    }
+
+    @Test func besideAWriter() async throws {
+        let pair = try StorePair(in: tool)
+        try pair.north.dataset("fruits").put("green", for: "apple")
+        await pair.exchange()
+        try pair.north.dataset("fruits").put("red", for: "apple")
+        #expect(try await tool.succeed("pending", north).lines.last == "1 record, 8 B")
+        #expect(try await tool.succeed("peers", north).lines.count == 2)
+        try pair.close()
+    }
 }

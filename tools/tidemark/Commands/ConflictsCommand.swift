@@ -14,9 +14,9 @@ struct ConflictsCommand: AsyncParsableCommand {
             """
                 + Examples.section([
                     "tidemark conflicts notes.tidemark",
-                    "tidemark conflicts show notes.tidemark notes 2026-11-21",
+                    "tidemark conflicts show notes.tidemark notes today",
                     "tidemark conflicts replay notes.tidemark notes --policy auto",
-                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --keep local",
+                    "tidemark conflicts resolve notes.tidemark notes today --keep local",
                 ]),
         subcommands: [
             ConflictsListCommand.self, ConflictsShowCommand.self, ConflictsReplayCommand.self,

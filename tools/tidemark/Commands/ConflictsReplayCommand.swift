@@ -12,7 +12,7 @@ struct ConflictsReplayCommand: StoreCommand {
             """
                 + Examples.section([
                     "tidemark conflicts replay notes.tidemark notes --policy auto",
-                    "tidemark conflicts replay notes.tidemark notes --policy remote --key 2026-11-21",
+                    "tidemark conflicts replay notes.tidemark notes --policy remote --key today",
                     "tidemark conflicts replay notes.tidemark notes --policy lww --different --json",
                 ]))
 

@@ -11,9 +11,9 @@ struct ConflictsResolveCommand: StoreCommand {
             takes the one that was written last. Prints the dot that names the write.
             """
                 + Examples.section([
-                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --keep local",
-                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --value 'both of it'",
-                    "tidemark conflicts resolve notes.tidemark notes 2026-11-21 --delete",
+                    "tidemark conflicts resolve notes.tidemark notes today --keep local",
+                    "tidemark conflicts resolve notes.tidemark notes today --value 'both of it'",
+                    "tidemark conflicts resolve notes.tidemark notes today --delete",
                 ]))
 
     enum Side: String, ExpressibleByArgument, CaseIterable {

@@ -12,8 +12,8 @@ struct ConflictsShowCommand: StoreCommand {
             newest first.
             """
                 + Examples.section([
-                    "tidemark conflicts show notes.tidemark notes 2026-11-21",
-                    "tidemark conflicts show notes.tidemark notes 2026-11-21 --json",
+                    "tidemark conflicts show notes.tidemark notes today",
+                    "tidemark conflicts show notes.tidemark notes today --json",
                 ]))
 
     private static let labelColumns = 9

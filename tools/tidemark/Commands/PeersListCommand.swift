@@ -32,7 +32,7 @@ struct PeersListCommand: StoreCommand {
         try selection.forEach(of: target, in: store) { dataset in
             for lag in try DatasetPeer.all(of: dataset) {
                 if format.json {
-                    try output.write(JSONLine(lag, now: now).line)
+                    try output.write(JSONLine(lag).line)
                 } else {
                     try table.add(Self.cells(of: lag, now: now))
                 }
@@ -129,7 +129,7 @@ extension Record {
 }
 
 extension JSONLine {
-    fileprivate init(_ lag: DatasetPeer, now: UInt64) {
+    fileprivate init(_ lag: DatasetPeer) {
         let status = lag.status
         self.init()
         add("dataset", lag.dataset)
@@ -138,10 +138,7 @@ extension JSONLine {
         add("acknowledged", status.acknowledged.rawValue)
         add("pulledThrough", status.pulledThrough.rawValue)
         add("lag", status.lag)
-        if let oldest = lag.oldestUnsent {
-            add("behindSince", date: oldest)
-            add("behindMilliseconds", now - min(now, oldest.milliseconds))
-        }
+        if let oldest = lag.oldestUnsent { add("behindSince", date: oldest) }
         if let last = lag.lastArrival { add("lastArrivalAt", date: last) }
         add("tombstonesHeld", status.tombstonesHeld)
         add("tombstoneBytesHeld", status.tombstoneBytesHeld)

@@ -17,9 +17,9 @@ struct SyncCommand: StoreCommand {
             meet; each follows with the side that would win it.
             """
                 + Examples.section([
-                    "tidemark sync notes.tidemark http://hub:7300 --token-file token",
-                    "tidemark sync notes.tidemark http://hub:7300 --token-file token --dry-run",
-                    "tidemark sync notes.tidemark http://hub:7300 --token-file token --policy leave",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file t",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file t --dry-run",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file t --policy leave",
                 ]))
 
     @OptionGroup var target: StoreArgument
