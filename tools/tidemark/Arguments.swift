@@ -83,6 +83,7 @@ struct MergingOptions: ParsableArguments {
         case lww
         case local
         case remote
+        case leave
     }
 
     enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
@@ -91,7 +92,10 @@ struct MergingOptions: ParsableArguments {
         case recreate
     }
 
-    @Option(help: "Which version wins a conflict: the later one, this side's or the other side's.")
+    @Option(
+        help: ArgumentHelp(
+            "Which version wins a conflict: the later one, this side's or the other side's; or "
+                + "leave it to wait for 'conflicts resolve'."))
     var policy = Policy.lww
     @Option(
         help: ArgumentHelp(
@@ -104,6 +108,7 @@ struct MergingOptions: ParsableArguments {
             case .lww: .lastWriterWins
             case .local: .keepLocal
             case .remote: .keepRemote
+            case .leave: .leavePending
             }
         let action: DatasetDeletedAction =
             switch deleted {

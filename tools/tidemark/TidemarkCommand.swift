@@ -23,6 +23,8 @@ struct TidemarkCommand: AsyncParsableCommand {
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
             QuarantineCommand.self, InspectCommand.self,
+            DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
+            FailedCommand.self, ConflictsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

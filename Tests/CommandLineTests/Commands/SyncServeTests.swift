@@ -151,6 +151,53 @@ import Testing
         #expect(try await export("north", "d") == before)
     }
 
+    @Test func aDryRunTellsAndChangesNothing() async throws {
+        let north = tool.path("north")
+        try await tool.succeed("put", tool.path("south"), "d", "both", "theirs")
+        try await tool.succeed("put", tool.path("south"), "d", "south", "theirs")
+        try await tool.succeed("put", north, "d", "both", "ours")
+        try await tool.succeed("put", north, "d", "north", "ours")
+        try await withHub { url in
+            #expect(try await sync("south", url).status == 0)
+            let before = try Files.contents(north)
+            let names = try Files.list(tool.directory.path).filter { $0.hasPrefix("north") }
+            let told = try await sync("north", url, "--dry-run", "--json")
+            #expect(told.status == 0, "\(told.errors)")
+            let objects = try told.objects()
+            #expect(objects.first?["conflicts"] as? Int == 1)
+            #expect(objects.last?["kind"] as? String == "summary")
+            #expect((objects.last?["bytesReceived"] as? Int ?? 0) > 0)
+            let text = try await sync("north", url, "--dry-run")
+            expectSafeForTerminal(text.text)
+            #expect(text.lines.contains { $0.hasPrefix("d/both ") })
+            #expect(text.lines.last?.hasSuffix("; nothing was changed") == true)
+            #expect(try Files.contents(north) == before)
+            let left = try Files.list(tool.directory.path).filter { $0.hasPrefix("north") }
+            #expect(left == names, "the fork is gone")
+            let done = try await sync("north", url, "--json").objects().first
+            #expect(done?["pulled"] as? Int == objects.first?["pulled"] as? Int)
+            #expect(done?["pushed"] as? Int == objects.first?["pushed"] as? Int)
+        }
+        expectFailure(
+            try await sync("nowhere", "http://127.0.0.1:1", "--dry-run"), .noInput, "no store")
+    }
+
+    @Test func aConflictMayBeLeftToWait() async throws {
+        try await tool.succeed("put", tool.path("north"), "d", "k", "first")
+        try await tool.succeed("put", tool.path("south"), "d", "k", "second")
+        try await withHub { url in
+            #expect(try await sync("south", url).status == 0)
+            expectFailure(try await sync("north", url, "--policy", "leave"), .negative)
+            let waiting = try await tool.succeed("conflicts", tool.path("north"), "--json")
+            #expect(try waiting.objects().map { $0["key"] as? String } == ["k"])
+            try await tool.succeed(
+                "conflicts", "resolve", tool.path("north"), "d", "k", "--keep", "local")
+            #expect(try await sync("north", url).status == 0)
+            #expect(try await sync("south", url).status == 0)
+        }
+        #expect(try await tool.succeed("get", tool.path("south"), "d", "k").text == "first")
+    }
+
     @Test func aWrongTokenIsRefused() async throws {
         try await tool.succeed("put", tool.path("north"), "d", "k", "v")
         let wrong = try tool.file("wrong", "incorrect-horse\n")

@@ -4,7 +4,15 @@ import Tidemark
 struct ScanCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "scan",
-        abstract: "List the records of a dataset in the order of their keys' bytes.")
+        abstract: "List the records of a dataset in the order of their keys' bytes.",
+        discussion: """
+            With --at they are those that there were then.
+            """
+                + Examples.section([
+                    "tidemark scan notes.tidemark notes --prefix 2026- --limit 10",
+                    "tidemark scan notes.tidemark notes --at 17 --json",
+                    "tidemark scan notes.tidemark notes --at 2026-11-21T06:30:00Z --deleted",
+                ]))
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The dataset's name.") var dataset: String
@@ -12,13 +20,15 @@ struct ScanCommand: StoreCommand {
     @Flag(help: "From the last key to the first.") var reverse = false
     @OptionGroup var limit: LimitOption
     @Flag(help: "Show tombstones, too.") var deleted = false
+    @OptionGroup var past: PastOption
     @OptionGroup var format: OutputOptions
 
     mutating func run(_ output: OutputStream) async throws {
         let range = try keys.range()
         let store = try target.openForReading()
-        let records = try target.dataset(dataset, in: store).records(
-            in: range, order: reverse ? .backward : .forward, includingDeleted: deleted)
+        let records = try past.records(
+            of: target.dataset(dataset, in: store), in: range,
+            order: reverse ? .backward : .forward, includingDeleted: deleted)
         let table = TableWriter(
             [
                 Column("KEY", flexibleDownTo: 16),

@@ -11,7 +11,16 @@ struct SyncCommand: StoreCommand {
         discussion: """
             Pulls, settles conflicts, then pushes. The store is created if missing. Interrupted, \
             the next call goes on where this one stopped.
-            """)
+
+            With --dry-run nothing changes on either side: the exchange runs on a fork beside the \
+            store, which shares its segments and is thrown away. CONFLICTS are those it would \
+            meet; each follows with the side that would win it.
+            """
+                + Examples.section([
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file t",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file t --dry-run",
+                    "tidemark sync notes.tidemark http://hub:7300 --token-file t --policy leave",
+                ]))
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The hub's address: http://HOST:PORT") var url: String
@@ -22,6 +31,7 @@ struct SyncCommand: StoreCommand {
             valueName: "name"))
     var dataset: [String] = []
     @OptionGroup var merging: MergingOptions
+    @Flag(help: "Tell what would be exchanged, and change nothing.") var dryRun = false
     @OptionGroup var writing: WritingOptions
     @OptionGroup var format: OutputOptions
 
@@ -32,6 +42,7 @@ struct SyncCommand: StoreCommand {
     }
 
     mutating func run(_ output: OutputStream) async throws {
+        if dryRun { return try await forecast(output) }
         let token = try secret.token()
         let transport = HTTPTransport(url: url, token: token)
         let store = try Store.open(at: target.store, options: writing.options)

@@ -1,0 +1,31 @@
+package import Tidemark
+
+extension Dataset {
+    /// Hands out settled conflicts that are still in the journal one by one, the newest first, so
+    /// that none need be kept in memory. O(entries).
+    ///
+    /// - Parameter body: returns whether to go on.
+    /// - Throws: `closed`, `corruption`, `inputOutput`; what the body throws.
+    package func forEachSettledConflict(
+        _ body: (SettledConflict) throws(StoreError) -> Bool
+    ) throws(StoreError) {
+        let list = TimedNotes(which: .conflicts, dataset: self)
+        try list.forEach(order: .backward) { (time, bytes) throws(StoreError) in
+            guard let entry = SettledConflict(dataset: name, time: time, decoding: bytes) else {
+                return true
+            }
+            return try body(entry)
+        }
+    }
+
+    /// The last batch of changes that each peer brought and that is still remembered. O(batches).
+    ///
+    /// - Throws: `closed`, `corruption`, `inputOutput`.
+    package func latestArrivals() throws(StoreError) -> [ReplicaID: RecordArrival] {
+        var latest: [ReplicaID: RecordArrival] = [:]
+        for arrival in try arrivals() where latest[arrival.peer] == nil {
+            latest[arrival.peer] = arrival
+        }
+        return latest
+    }
+}

@@ -1,0 +1,84 @@
+import ArgumentParser
+import Tidemark
+import TidemarkSync
+
+struct ConflictsListCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List conflicts: those that wait, then those in the journal, the newest first.",
+        discussion: """
+            WHEN is since when a conflict waits, or when it was settled; BY is the policy that \
+            settled it, and CAME TO whose version it came to. The journal has what was merged; \
+            what the last writer won is in it only where the application asks for that.
+            """
+                + Examples.section([
+                    "tidemark conflicts list notes.tidemark --waiting",
+                    "tidemark conflicts list notes.tidemark --dataset notes --limit 10 --json",
+                ]))
+
+    @OptionGroup var target: StoreArgument
+    @OptionGroup var selection: DatasetSelection
+    @Flag(help: "Only those that wait.") var waiting = false
+    @Flag(help: "Only those that were settled.") var settled = false
+    @OptionGroup var limit: LimitOption
+    @OptionGroup var format: OutputOptions
+
+    func validate() throws {
+        if waiting, settled {
+            throw ValidationError("--waiting and --settled exclude each other; leave one out")
+        }
+    }
+
+    mutating func run(_ output: OutputStream) async throws {
+        let store = try target.openForReading()
+        let table = TableWriter(
+            [
+                Column("STATE"),
+                Column("WHEN"),
+                Column("BY"),
+                Column("CAME TO"),
+                Column(selection.isOne ? "KEY" : "DATASET/KEY", flexibleDownTo: 8),
+            ], output: output)
+        var count = 0
+        func show(_ conflict: ShownConflict) throws {
+            count += 1
+            if format.json {
+                try output.write(JSONLine(conflict).line)
+            } else {
+                try table.add(cells(of: conflict, output.columns))
+            }
+        }
+        if !settled {
+            try selection.forEach(of: target, in: store) { dataset in
+                let left = limit.limit.map { max(0, $0 - count) } ?? .max
+                for pending in try dataset.pendingConflicts(limit: left) {
+                    try show(ShownConflict(pending))
+                }
+            }
+        }
+        if !waiting {
+            try selection.forEach(of: target, in: store) { dataset in
+                let left = limit.limit.map { max(0, $0 - count) } ?? .max
+                for entry in try dataset.settledConflicts(limit: left) {
+                    try show(ShownConflict(entry))
+                }
+            }
+        }
+        try table.finish()
+        try store.close()
+    }
+
+    private func cells(of conflict: ShownConflict, _ columns: Int) -> [String] {
+        let time = HybridTime(milliseconds: conflict.time.milliseconds, counter: 0)
+        let key = TerminalText.escaped(conflict.key, columnsMax: columns)
+        let dataset = TerminalText.escaped(conflict.dataset, columnsMax: 40)
+        var (policy, decision) = ("", "")
+        if case .settled(let settled) = conflict.state {
+            (policy, decision) = (settled.policy.rawValue, settled.decision.rawValue)
+        }
+        return [
+            conflict.isWaiting ? "waiting" : "settled", time.description, policy, decision,
+            selection.isOne ? key : "\(dataset)/\(key)",
+        ]
+    }
+}
