@@ -203,6 +203,7 @@ let package = Package(
         .testTarget(
             name: "CommandLineTests",
             dependencies: ["Tidemark", "TidemarkSync", "TestSupport", "tidemark"],
+            exclude: ["Golden"],
             swiftSettings: settings),
     ]
 )

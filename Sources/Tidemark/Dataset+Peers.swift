@@ -29,6 +29,15 @@ extension Dataset {
     ///
     /// - Throws: `closed`, `corruption`, `inputOutput`.
     public func peers() throws(StoreError) -> [PeerStatus] {
+        try peers(changesMax: .max).peers
+    }
+
+    /// The same, but of at most so many changes: what lies behind them is not counted.
+    ///
+    /// - Returns: also how many changes were looked at, and whether those were all.
+    package func peers(
+        changesMax: Int
+    ) throws(StoreError) -> (peers: [PeerStatus], changeCount: Int, isWhole: Bool) {
         let (checkpoints, retired, count) = try engine.monitor.withLock {
             () throws(StoreError) in
             try engine.checkOpen()
@@ -47,10 +56,13 @@ extension Dataset {
         }
         peers.sort { $0.replica < $1.replica }
         let waitedFor = peers.indices.filter { !peers[$0].isRetired }
-        guard let furthest = waitedFor.map({ peers[$0].acknowledged }).min() else { return peers }
+        guard let furthest = waitedFor.map({ peers[$0].acknowledged }).min() else {
+            return (peers, 0, true)
+        }
         let changes = try engine.changes(of: state, since: furthest, isExchange: true)
         let forgotten = changes.knowledge.forgotten
         var steps = changes.steps
+        var changeCount = 0
         while let tombstone = try steps.next({
             (entry, tables) throws(StoreError) -> (SyncCount, VersionVector, Int)? in
             // The mark of a dropped record is told to nobody.
@@ -59,6 +71,8 @@ extension Dataset {
             guard !forgotten.covers(version) else { return nil }
             return (SyncCount(rawValue: entry.syncCount), version.vector, entry.key.count)
         }) {
+            guard changeCount < changesMax else { return (peers, changeCount, false) }
+            changeCount += 1
             guard let (syncCount, vector, bytes) = tombstone else { continue }
             for index in waitedFor
             where syncCount > peers[index].acknowledged && !peers[index].vector.covers(vector) {
@@ -66,7 +80,7 @@ extension Dataset {
                 peers[index].tombstoneBytesHeld += bytes
             }
         }
-        return peers
+        return (peers, changeCount, true)
     }
 
     /// Gives a peer up: it is not waited for any more, so that the deletions that only it lacks can

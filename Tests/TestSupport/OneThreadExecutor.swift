@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// As the preference of a task it also gets everything that the task calls and starts, functions
 /// marked `@concurrent` included (Swift evolution proposal 417).
-final class OneThreadExecutor: TaskExecutor {
+package final class OneThreadExecutor: TaskExecutor {
     private struct Ready {
         var jobs: [UnownedJob] = []
         var nextIndex = 0
@@ -16,7 +16,9 @@ final class OneThreadExecutor: TaskExecutor {
     private let ready = Mutex(Ready())
     private let owner = pthread_self()
 
-    func enqueue(_ job: consuming ExecutorJob) {
+    package init() {}
+
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let isStranger = pthread_equal(owner, pthread_self()) == 0
         ready.withLock { ready in
@@ -26,7 +28,7 @@ final class OneThreadExecutor: TaskExecutor {
     }
 
     /// Runs the piece that has waited longest, on the calling thread. False if none waits.
-    func runNext() -> Bool {
+    package func runNext() -> Bool {
         let next = ready.withLock { ready -> UnownedJob? in
             guard ready.nextIndex < ready.jobs.count else {
                 ready.jobs.removeAll(keepingCapacity: true)
@@ -44,5 +46,5 @@ final class OneThreadExecutor: TaskExecutor {
 
     /// How often another thread than the first one made something ready. Anything but none is a
     /// leak through which the order of events depends on the machine.
-    var strangerCount: Int { ready.withLock { $0.strangerCount } }
+    package var strangerCount: Int { ready.withLock { $0.strangerCount } }
 }
