@@ -70,17 +70,35 @@ extension SegmentParts {
     }
 
     /// Reads a part past every cache and checks it against the rest of the segment.
-    func check(_ place: ContentPlace, _ tally: inout TallyPart) throws(StoreError) {
+    ///
+    /// - Parameter damages: comes to hold all that is wrong with it. That one thing is does not keep
+    ///   others from being looked at, where they can be.
+    func check(_ place: ContentPlace, _ tally: inout TallyPart, _ damages: inout [StoreError]) {
+        guard case .data = place.kind else {
+            return note(&damages) { () throws(StoreError) in try check(index: place) }
+        }
+        let countBefore = tally.blockCount
+        do throws(StoreError) {
+            try checkData(place.number, &tally, &damages)
+        } catch {
+            damages.append(error)
+        }
+        // A damaged value does not take the entries away that name it.
+        if tally.blockCount == countBefore { tally.noteUnreadable() }
+    }
+
+    private func note(_ damages: inout [StoreError], _ body: () throws(StoreError) -> Void) {
+        do {
+            try body()
+        } catch {
+            damages.append(error)
+        }
+    }
+
+    /// A part of any kind but data.
+    private func check(index place: ContentPlace) throws(StoreError) {
         switch place.kind {
-        case .data:
-            let countBefore = tally.blockCount
-            do {
-                try checkData(place.number, &tally)
-            } catch {
-                // A damaged value does not take the entries away that name it.
-                if tally.blockCount == countBefore { tally.noteUnreadable() }
-                throw error
-            }
+        case .data: break
         case .changes:
             let row = changeRow(place.number)
             for change in try changes(row) {
@@ -110,8 +128,14 @@ extension SegmentParts {
     }
 
     /// Reads a data block, and finds each of its keys through the hash index.
-    private func checkData(_ block: Int, _ tally: inout TallyPart) throws(StoreError) {
-        let own = try readData(block)
+    ///
+    /// - Parameter damages: comes to hold what is wrong around a block that is whole itself.
+    /// - Throws: what is wrong with the block.
+    private func checkData(
+        _ block: Int, _ tally: inout TallyPart, _ damages: inout [StoreError]
+    ) throws(StoreError) {
+        let handle = try handle(of: block)
+        let own = try file.readBlock(handle, kind: .data, segment: footer.segment)
         let offset = directory.offset(of: block)
         guard let view = unsafe DataBlockView(base: own.bytes.base, rawCount: own.count) else {
             throw damaged("a block has an impossible number of entries", at: offset)
@@ -124,31 +148,39 @@ extension SegmentParts {
         guard view.entry(at: 0)?.position.compare(directory.position(of: block)) == 0 else {
             throw damaged("the directory names another first entry of this block", at: offset)
         }
+        try checkOrder(after: view, block)
+        try checkStoreRecords(view, at: offset)
+        tally.add(view, number: block, handle)
+        note(&damages) { () throws(StoreError) in
+            let end = directory.offset(of: block + 1)
+            if handle.endOffset < end { try checkPadding(handle.endOffset..<end) }
+        }
+        note(&damages) { () throws(StoreError) in try checkPlaces(of: view, block) }
+        checkValues(view, &damages)
+    }
+
+    /// The hash index leads to each entry that is the newest of its key here.
+    private func checkPlaces(of view: DataBlockView, _ block: Int) throws(StoreError) {
         for slot in 0..<view.count {
             guard let entry = view.entry(at: slot), !entry.isSuperseded else { continue }
             let hash = KeyHash.of(entry.key, in: entry.dataset)
             guard let place = try place(of: entry.key, in: entry.dataset, hash: hash),
                 place.block == block, view.slot(ofOffset: place.offset) == slot
-            else { throw damaged("the hash index denies a key of this block", at: offset) }
-        }
-        try checkOrder(after: view, block)
-        try checkStoreRecords(view, at: offset)
-        tally.add(view, number: block, try handle(of: block))
-        try checkValues(view)
-    }
-
-    /// Values that lie apart are where the entries say, and whole. The first that is not is told.
-    private func checkValues(_ view: DataBlockView) throws(StoreError) {
-        var failure: StoreError?
-        for slot in 0..<view.count {
-            guard let entry = view.entry(at: slot), let handle = entry.valueHandle else { continue }
-            do throws(StoreError) {
-                try tables.valueFile(handle).check(handle.block)
-            } catch {
-                failure = failure ?? error
+            else {
+                throw damaged(
+                    "the hash index denies a key of this block", at: directory.offset(of: block))
             }
         }
-        if let failure { throw failure }
+    }
+
+    /// Values that lie apart are where the entries say, and whole.
+    private func checkValues(_ view: DataBlockView, _ damages: inout [StoreError]) {
+        for slot in 0..<view.count {
+            guard let entry = view.entry(at: slot), let handle = entry.valueHandle else { continue }
+            note(&damages) { () throws(StoreError) in
+                try tables.valueFile(handle).check(handle.block)
+            }
+        }
     }
 
     /// A block ends before the next one begins, and the last one where the directory says.
@@ -177,13 +209,5 @@ extension SegmentParts {
                 throw error.error(in: file.path, at: offset)
             }
         }
-    }
-
-    /// A data block from the disk, checked against its checksum and decompressed.
-    private func readData(_ block: Int) throws(StoreError) -> Block {
-        let handle = try handle(of: block)
-        let end = directory.offset(of: block + 1)
-        if handle.endOffset < end { try checkPadding(handle.endOffset..<end) }
-        return try file.readBlock(handle, kind: .data, segment: footer.segment)
     }
 }

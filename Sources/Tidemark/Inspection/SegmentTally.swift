@@ -91,7 +91,8 @@ struct SegmentTally {
             throw parts.damaged(
                 "the table of value files is wrong", at: footer.valueFiles.offset)
         }
-        guard parts.indexedKeyCount == sum.keyCount else {
+        // A damaged part of the index was told as such, and counts anything.
+        guard !parts.isIndexWhole || parts.indexedKeyCount == sum.keyCount else {
             throw parts.damaged("the hash index names other keys", at: footer.indexOffset)
         }
         changes.finish()
@@ -128,6 +129,11 @@ struct SegmentTally {
 }
 
 extension SegmentParts {
+    /// Whether each part of the hash index was found whole.
+    fileprivate var isIndexWhole: Bool {
+        (0..<chunkCount).allSatisfy { checkedChunks[$0] }
+    }
+
     /// Keys that the hash index names. The index must have been checked.
     fileprivate var indexedKeyCount: Int {
         (0..<bucketCount).reduce(0) { $0 + keyCount(ofBucket: $1) }

@@ -3,8 +3,9 @@ public struct VerificationReport: Hashable, Sendable {
     public internal(set) var filesChecked = 0
     public internal(set) var blocksChecked = 0
     public internal(set) var bytesChecked: UInt64 = 0
-    /// Every damage found, each with file and offset; empty if all is well. One damage can hide
-    /// others: of a file whose header or indexes cannot be read nothing else is looked at.
+    /// Every damage found, each once, with file and offset and in the order of these; empty if all
+    /// is well. One damage can hide others: of a segment whose header, footer or tables cannot be
+    /// read nothing else is looked at.
     public internal(set) var damages: [StoreError] = []
 }
 

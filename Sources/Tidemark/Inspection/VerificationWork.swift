@@ -197,7 +197,10 @@ final class VerificationWork: @unchecked Sendable {
             Verifier.noteErrors(&part) { () throws(StoreError) in
                 if isLast, let end { try parts.checkPadding(end) }
                 let whole = monitor.withLock { current.tallies.add(tally, of: number) }
-                if var whole, whole.isWhole { try whole.check(parts) }
+                guard var whole else { return }
+                // Nobody comes back to it, and its size may be that of all memory.
+                defer { parts.file.release(offset: 0, count: Int(segment.fileSize)) }
+                if whole.isWhole { try whole.check(parts) }
             }
         }
     }
@@ -211,6 +214,11 @@ final class VerificationWork: @unchecked Sendable {
     ) -> Range<UInt64>? {
         let end = segment.fileSize - UInt64(SegmentFooter.byteCount)
         var offset = start
+        var hasValues = false
+        defer {
+            if offset > start { parts.file.release(offset: Int(start), count: Int(offset - start)) }
+            if hasValues { for file in segment.values.files { file.releaseMemory() } }
+        }
         for place in places {
             guard place.offset >= offset, place.offset <= end,
                 place.byteCount <= end - place.offset
@@ -223,11 +231,13 @@ final class VerificationWork: @unchecked Sendable {
             }
             Verifier.noteErrors(&part) { () throws(StoreError) in
                 if place.offset > offset { try parts.checkPadding(offset..<place.offset) }
-                try parts.check(place, &tally)
             }
+            parts.check(place, &tally, &part.damages)
             offset = place.offset + place.byteCount
             part.blocksChecked += 1
-            part.bytesChecked += place.byteCount + tally.takeValueBytes()
+            let valueBytes = tally.takeValueBytes()
+            hasValues = hasValues || valueBytes > 0
+            part.bytesChecked += place.byteCount + valueBytes
         }
         return offset < end ? offset..<end : nil
     }

@@ -22,6 +22,28 @@ struct Verifier {
                 VerificationProgress(
                     bytesChecked: before + bytes, bytesTotal: before + work.bytesTotal))
         }
+        report.damages = Self.eachPlaceOnce(report.damages)
+    }
+
+    /// In the order of files and offsets, whoever was faster. One and the same damage is met by
+    /// whoever follows an entry, an index or a handle to it, and told of once.
+    private static func eachPlaceOnce(_ damages: [StoreError]) -> [StoreError] {
+        var places: Set<StoreError.Location> = []
+        return damages.sorted(by: comesBefore).filter { damage in
+            damage.location.map { places.insert($0).inserted } ?? true
+        }
+    }
+
+    private static func comesBefore(_ left: StoreError, _ right: StoreError) -> Bool {
+        let (path, otherPath) = (left.location?.path ?? "", right.location?.path ?? "")
+        guard path == otherPath else { return path < otherPath }
+        // The whole file comes before any part of it.
+        let (offset, otherOffset) = (left.location?.offset, right.location?.offset)
+        guard offset == otherOffset else {
+            guard let offset else { return true }
+            return otherOffset.map { offset < $0 } ?? false
+        }
+        return left.message < right.message
     }
 
     static func check(
@@ -49,9 +71,15 @@ struct Verifier {
         for entry in manifest.segments {
             Self.noteErrors(&report) { () throws(StoreError) in
                 let file = "\(path)/\(FileName.sealed(entry.number))"
-                let segment = try SealedSegment(
-                    number: entry.number, path: file, tag: manifest.tag, storage: storage,
-                    cache: cache, valueFiles: valueFiles)
+                let segment: SealedSegment
+                do {
+                    segment = try SealedSegment(
+                        number: entry.number, path: file, tag: manifest.tag, storage: storage,
+                        cache: cache, valueFiles: valueFiles)
+                } catch let error where error.code == .notAStore {
+                    throw Malformed("a segment that the manifest names is missing or no segment")
+                        .error(in: file, at: nil)
+                }
                 segments.append(segment)
                 guard segment.fileSize == entry.fileSize else {
                     throw Malformed("the manifest says \(entry.fileSize) bytes")
@@ -117,92 +145,6 @@ struct Verifier {
         } catch let error where error.code == .corruption || error.code == .inputOutput {
             report.damages.append(error)
             return nil
-        }
-    }
-
-    // MARK: - Logs
-
-    static func check(
-        _ log: LogSegment, _ manifest: Manifest, _ report: inout VerificationReport
-    ) {
-        report.filesChecked += 1
-        do throws(StoreError) {
-            guard try isBegun(log, manifest) else { return }
-        } catch {
-            report.damages.append(error)
-        }
-        var scanner = LogScanner(log.bytes, segment: log.number)
-        let tables = VersionTables()
-        while let (offset, payload) = scanner.next() {
-            noteErrors(&report) { () throws(StoreError) in
-                do throws(Malformed) {
-                    try Self.check(payload, of: log, tables)
-                } catch {
-                    throw error.error(in: log.path, at: UInt64(offset))
-                }
-            }
-            report.blocksChecked += 1
-            report.bytesChecked += UInt64(BlockHeader.byteCount + payload.count)
-        }
-        if !scanner.isEnded { scanner.lookBehindEnd() }
-        let isAsClosed = log.number == manifest.closedLog
-        var durable = max(UInt64(scanner.markMax), isAsClosed ? manifest.closedAt : 0)
-        if log.number < manifest.closedLog { durable = UInt64(log.reserved) }
-        if !scanner.isEnded, durable > UInt64(scanner.offset) {
-            report.damages.append(
-                Malformed(
-                    "the block here is damaged: the log was durable up to byte \(durable)"
-                ).error(in: log.path, at: UInt64(scanner.offset)))
-        }
-    }
-
-    /// Checks the header of a log. False if the log was prepared and never begun: where its header
-    /// belongs stand zeros, or that of the log whose file it was before. It holds nothing yet, and
-    /// opening and repair pass over it, too.
-    private static func isBegun(
-        _ log: LogSegment, _ manifest: Manifest
-    ) throws(StoreError) -> Bool {
-        let head = unsafe ByteView(
-            base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
-        let header: FileHeader
-        do {
-            header = try FileHeader(
-                head, expecting: .log, segment: log.number, tag: nil, path: log.path)
-        } catch let error where error.code == .corruption || error.code == .notAStore {
-            guard provesDurable(log, manifest) else { return false }
-            guard head.array.contains(where: { $0 != 0 }) else {
-                throw Malformed("the header of a log with durable blocks is missing")
-                    .error(in: log.path, at: 0)
-            }
-            throw error
-        }
-        guard header.tag == manifest.tag else {
-            throw Malformed("the log is of another store").error(in: log.path, at: 48)
-        }
-        let sizeMin = log.number == manifest.closedLog ? manifest.closedSize : 0
-        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
-            throw Malformed(
-                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
-            ).error(in: log.path, at: UInt64(log.reserved))
-        }
-        return true
-    }
-
-    /// As opening sees it: see `Engine.recoverLogs()`.
-    private static func provesDurable(_ log: LogSegment, _ manifest: Manifest) -> Bool {
-        guard log.number != manifest.closedLog else { return true }
-        var scanner = LogScanner(log.bytes, segment: log.number, from: 0)
-        scanner.lookBehindEnd()
-        return scanner.markMax > 0
-            || scanner.hasBlockBehindEnd && log.number < manifest.closedLog
-    }
-
-    private static func check(
-        _ payload: ByteView, of log: LogSegment, _ tables: VersionTables
-    ) throws(Malformed) {
-        var reader = LogItemReader(payload, of: log)
-        while let item = try reader.next(originCount: tables.originCount) {
-            try tables.define(item)
         }
     }
 

@@ -58,6 +58,23 @@ struct LogScanner {
         }
     }
 
+    /// Goes on behind the place where the log seemed to end, at the next whole block that is not
+    /// older than what stands before it. False if there is none; then the scanner stays there.
+    mutating func passHole() -> Bool {
+        var position = offset + LogSegment.alignment
+        while position + BlockHeader.byteCount <= bytes.count, wastedBytes <= 4 * bytes.count {
+            if isZeroPage(at: position) {
+                position += Self.pageByteCount
+            } else if let header = block(at: position), header.epoch >= epochLast {
+                offset = position
+                return true
+            } else {
+                position += LogSegment.alignment
+            }
+        }
+        return false
+    }
+
     /// Bytes whose checksum was computed for something that only looked like a block. A value full
     /// of forged headers could make that the square of the log's length, so there is a bound, far
     /// above what remains of earlier use can cause.

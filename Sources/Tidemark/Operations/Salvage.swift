@@ -5,6 +5,7 @@
 final class Salvage {
     let path: String
     private let storage: any Storage
+    private let progress: SalvageProgress
     /// nil if it is missing or damaged.
     private(set) var manifest: Manifest?
     private(set) var tag: UInt64 = 0
@@ -15,9 +16,12 @@ final class Salvage {
     private var names: [String] = []
     private(set) var values: SalvagedValues
 
-    init(_ path: String, storage: any Storage) throws(StoreError) {
+    init(
+        _ path: String, storage: any Storage, progress: SalvageProgress = SalvageProgress(nil)
+    ) throws(StoreError) {
         self.path = path
         self.storage = storage
+        self.progress = progress
         values = SalvagedValues(path, tag: 0, storage: storage)
         names = try storage.listDirectory(path).sorted()
         let files = names.filter {
@@ -26,10 +30,40 @@ final class Salvage {
         }
         guard names.contains(Manifest.fileName) || !files.isEmpty else { throw .notAStore(path) }
         try readManifest()
+        progress.begin(files, in: path, storage)
         try findTag(files)
         values = SalvagedValues(path, tag: tag, storage: storage)
         try readSegments()
         try readLogs()
+        losses += segments.flatMap(\.losses) + logs.flatMap(\.losses) + values.losses
+    }
+
+    /// One file by itself, whatever became of the rest of its store.
+    ///
+    /// - Throws: `notAStore` if there is no such file, or it is none that holds records;
+    ///   `formatTooNew`, `inputOutput`.
+    init(onlyFileAt path: String, storage: any Storage) throws(StoreError) {
+        self.path = FileName.parent(of: path)
+        self.storage = storage
+        progress = SalvageProgress(nil)
+        let identity = try FileIdentity(ofFileAt: path, storage: storage)
+        let file = try SalvageFile(
+            identity.name, number: identity.number, in: self.path, storage: storage)
+        values = SalvagedValues(self.path, tag: identity.header?.tag, storage: storage)
+        names = [identity.name]
+        note(
+            .manifest, identity.name,
+            "the file was read by itself; what other files of its store hold is not here")
+        switch identity.kind {
+        case .sealed: segments = [SalvagedSegment(file, values)]
+        case .log:
+            logs = [
+                SalvagedLog(
+                    file, header: identity.header, durable: 0, isEndKnown: false,
+                    readsOn: true)
+            ]
+        default: throw .holdsNoRecords(path)
+        }
         losses += segments.flatMap(\.losses) + logs.flatMap(\.losses) + values.losses
     }
 
@@ -116,6 +150,7 @@ final class Salvage {
             }
             guard !isForeign(file, try header(of: file)) else { continue }
             segments.append(SalvagedSegment(file, values))
+            progress.noteRead(file.byteCount)
         }
     }
 
@@ -151,6 +186,7 @@ final class Salvage {
             if log.isEmpty, header == nil, file.number != closed { continue }
             isCut = log.isCut
             logs.append(log)
+            progress.noteRead(file.byteCount)
         }
     }
 

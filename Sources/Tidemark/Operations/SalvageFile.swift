@@ -114,6 +114,24 @@ final class SalvageFile {
         return nil
     }
 
+    /// The header of the first whole block, whichever file it says it is of. O(bytes).
+    func firstBlockOfAnyFile() -> BlockHeader? {
+        for position in stride(
+            from: FileHeader.byteCount, through: bytes.count - BlockHeader.byteCount,
+            by: LogSegment.alignment)
+        {
+            guard let head = view(position, BlockHeader.byteCount) else { continue }
+            let header = unsafe BlockHeader(at: head.base)
+            guard BlockHeader.Kind(rawValue: header.kind) != nil,
+                let whole = view(position, BlockHeader.byteCount + Int(header.storedCount)),
+                unsafe BlockHeader.checksum(
+                    at: whole.base, storedCount: Int(header.storedCount)) == header.checksum
+            else { continue }
+            return header
+        }
+        return nil
+    }
+
     /// The payload of a block, decompressed if it is; nil if it does not decompress.
     func payload(_ found: FoundBlock) -> Block? {
         let handle = BlockHandle(

@@ -1,15 +1,21 @@
 /// Makes a new store of what was saved: one sorted run, and a manifest that comes last.
 final class SalvageWriter {
+    private static let entriesPerTelling = 1_024
+
     private let salvage: Salvage
     private let destination: String
     private let storage: any Storage
-    private var report = RepairReport()
+    private let progress: SalvageProgress
     private var nextNumber: UInt64 = 1
 
-    init(_ salvage: Salvage, to destination: String, storage: any Storage) {
+    init(
+        _ salvage: Salvage, to destination: String, storage: any Storage,
+        progress: SalvageProgress = SalvageProgress(nil)
+    ) {
         self.salvage = salvage
         self.destination = destination
         self.storage = storage
+        self.progress = progress
     }
 
     func write() throws(StoreError) -> RepairReport {
@@ -47,8 +53,7 @@ final class SalvageWriter {
             return entry
         }
         try manifest.write(in: destination, storage: storage)
-        complete(states, finished, id)
-        return report
+        return RepairReport(salvage, states, finished, id)
     }
 
     private var latestBelieved: HybridTime {
@@ -107,10 +112,16 @@ final class SalvageWriter {
         _ states: SalvagedStates, _ id: ReplicaID, to writer: SegmentRunWriter
     ) throws(StoreError) {
         let cursors = salvage.cursors
+        let entryCount = states.findings.values.reduce(0) { $0 + $1.entryCount }
+        var passed = 0
         var counters: [DatasetID: UInt64] = [:]
         var last: (dataset: DatasetID, key: [UInt8], syncCount: UInt64)?
         while let cursor = first(of: cursors), let entry = cursor.entry {
             defer { cursor.advance() }
+            passed += 1
+            if passed.isMultiple(of: Self.entriesPerTelling) {
+                progress.tellWriting(passed, of: entryCount)
+            }
             guard entry.dataset != 0, !states.retired.contains(entry.dataset) else { continue }
             let isSameKey =
                 unsafe last?.dataset == entry.dataset
@@ -151,40 +162,5 @@ final class SalvageWriter {
             best = cursor
         }
         return best
-    }
-
-    // MARK: - Report
-
-    private func complete(_ states: SalvagedStates, _ finished: [DatasetState], _ id: ReplicaID) {
-        report.replicaID = id
-        report.filesRead =
-            salvage.segments.count + salvage.logs.count + salvage.values.fileCount
-        report.blocksRead =
-            salvage.segments.reduce(0) { $0 + $1.blockCount }
-            + salvage.logs.reduce(0) { $0 + $1.blockCount }
-        for state in finished where state.isVisible {
-            let found = states.findings[state.recordsID] ?? SalvagedStates.Findings()
-            var row = RepairReport.Dataset(
-                name: state.name, isNameMadeUp: states.madeUp.contains(state.name))
-            row.entriesSaved = found.entryCount
-            row.entriesLost = entriesLost(state.recordsID)
-            row.versionsLost = Int(clamping: found.versionsLost)
-            report.datasets.append(row)
-        }
-        report.losses = salvage.losses.map { loss in
-            RepairReport.Loss(
-                kind: loss.kind, file: loss.file, offset: loss.offset, byteCount: loss.byteCount,
-                datasets: loss.datasets.map(states.names) ?? [], what: loss.what)
-        }
-    }
-
-    /// By the tables of the segments that are there.
-    private func entriesLost(_ dataset: DatasetID) -> Int {
-        var lost = 0
-        for segment in salvage.segments {
-            guard let row = segment.rows?[dataset] else { continue }
-            lost += max(0, Int(clamping: row.entryCount) - (segment.entryCounts[dataset] ?? 0))
-        }
-        return lost
     }
 }

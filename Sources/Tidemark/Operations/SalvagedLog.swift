@@ -34,12 +34,16 @@ final class SalvagedLog {
     /// - Parameters:
     ///   - durable: up to where the log is known to be durable from elsewhere.
     ///   - isEndKnown: whether that is all there is to know; false without a manifest.
-    init(_ file: SalvageFile, header: FileHeader?, durable: UInt64, isEndKnown: Bool) {
+    ///   - readsOn: whether what lies behind a hole is wanted though it may never have been durable.
+    init(
+        _ file: SalvageFile, header: FileHeader?, durable: UInt64, isEndKnown: Bool,
+        readsOn: Bool = false
+    ) {
         self.file = file
         self.header = header
         let found = Self.blocks(of: file)
         isEmpty = found.isEmpty
-        read(found, durable: durable, isEndKnown: isEndKnown)
+        read(found, durable: durable, isEndKnown: isEndKnown, readsOn: readsOn)
         entries.sort { $0.position.compare($1.position) < 0 }
         if header == nil, !entries.isEmpty {
             losses.append(
@@ -69,7 +73,8 @@ final class SalvagedLog {
     }
 
     private func read(
-        _ found: [SalvageFile.FoundBlock], durable known: UInt64, isEndKnown: Bool
+        _ found: [SalvageFile.FoundBlock], durable known: UInt64, isEndKnown: Bool,
+        readsOn: Bool
     ) {
         let durable = found.reduce(known) { max($0, UInt64($1.header.mark)) }
         var offset = FileHeader.byteCount
@@ -77,7 +82,7 @@ final class SalvagedLog {
             // Older than what stands before it: a crash cut it off once.
             guard block.header.epoch >= epochLast else { continue }
             if block.offset > offset {
-                guard durable > UInt64(offset) else { break }
+                guard readsOn || durable > UInt64(offset) else { break }
                 noteHole(offset..<block.offset)
             }
             epochLast = block.header.epoch

@@ -7,13 +7,14 @@ final class SalvagedValues {
     }
 
     private let directory: String
-    private let tag: UInt64
+    /// nil if nobody knows: then any file of that name will do.
+    private let tag: UInt64?
     private let storage: any Storage
     private var files: [UInt64: Found] = [:]
     private var lost: Set<ValueHandle> = []
     private(set) var losses: [SalvageLoss] = []
 
-    init(_ directory: String, tag: UInt64, storage: any Storage) {
+    init(_ directory: String, tag: UInt64?, storage: any Storage) {
         self.directory = directory
         self.tag = tag
         self.storage = storage
@@ -77,7 +78,7 @@ final class SalvagedValues {
         let name = FileName.values(number)
         do throws(StoreError) {
             let file = try SalvageFile(name, number: number, in: directory, storage: storage)
-            if let header = try file.header(.values), header.tag != tag {
+            if let tag, let header = try file.header(.values), header.tag != tag {
                 note(.foreignFile, name, UInt64(file.byteCount), "the file is of another store")
                 return .nothing
             }

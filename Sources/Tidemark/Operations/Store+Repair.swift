@@ -74,15 +74,18 @@ extension Store {
     ///   - source: the directory of the damaged store.
     ///   - destination: a directory that is missing or empty.
     ///   - observer: is told at the end, on the calling thread, of the source.
+    ///   - progress: called on the calling thread.
     /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`, `invalidArgument` if
     ///   the destination is not empty, `diskFull`, `inputOutput`.
     @discardableResult
     public static func repair(
-        at source: String, to destination: String, observer: (any StoreObserver)? = nil
+        at source: String, to destination: String, observer: (any StoreObserver)? = nil,
+        progress: ((RepairProgress) -> Void)? = nil
     ) throws(StoreError) -> RepairReport {
         let storage = SystemStorage()
         let start = storage.monotonicNanoseconds()
-        let report = try repair(at: source, to: destination, storage: storage)
+        let report = try repair(
+            at: source, to: destination, storage: storage, progress: progress)
         observer?.observe(.repairEnded(storage.duration(since: start), report), of: source)
         return report
     }
@@ -90,9 +93,35 @@ extension Store {
     /// The same behind any make of the door to the operating system.
     @discardableResult
     package static func repair(
-        at source: String, to destination: String, storage: any Storage
+        at source: String, to destination: String, storage: any Storage,
+        progress: ((RepairProgress) -> Void)? = nil
     ) throws(StoreError) -> RepairReport {
-        let salvage = try Salvage(source, storage: storage)
-        return try SalvageWriter(salvage, to: destination, storage: storage).write()
+        let telling = SalvageProgress(progress)
+        let salvage = try Salvage(source, storage: storage, progress: telling)
+        return try SalvageWriter(salvage, to: destination, storage: storage, progress: telling)
+            .write()
+    }
+
+    /// Tells what ``repair(at:to:observer:progress:)`` would save and what it could not. Writes
+    /// nothing, and needs no destination.
+    ///
+    /// The report is that of the repair, but for the ``RepairReport/replicaID``, which is all zeros:
+    /// it is drawn when a store is made. O(bytes of the store).
+    ///
+    /// - Parameter progress: called on the calling thread.
+    /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`, `inputOutput`.
+    public static func planRepair(
+        at source: String, progress: ((RepairProgress) -> Void)? = nil
+    ) throws(StoreError) -> RepairReport {
+        try planRepair(at: source, storage: SystemStorage(), progress: progress)
+    }
+
+    /// The same behind any make of the door to the operating system.
+    package static func planRepair(
+        at source: String, storage: any Storage, progress: ((RepairProgress) -> Void)? = nil
+    ) throws(StoreError) -> RepairReport {
+        RepairReport(
+            planning: try Salvage(
+                source, storage: storage, progress: SalvageProgress(progress, isWriting: false)))
     }
 }

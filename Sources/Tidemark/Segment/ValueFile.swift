@@ -139,6 +139,9 @@ final class ValueFile: @unchecked Sendable {
         }
     }
 
+    /// Lets go of the memory that reading has taken.
+    func releaseMemory() { file.release(offset: 0, count: Int(fileSize)) }
+
     /// Reads a value and what fills up to the next block, for verification.
     func check(_ handle: BlockHandle) throws(StoreError) {
         try withValue(handle) { _ in }

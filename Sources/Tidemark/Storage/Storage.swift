@@ -93,6 +93,10 @@ package protocol StorageFile: AnyObject, Sendable {
     /// now and not a signal at a load.
     func populate(offset: Int, count: Int) throws(StoreError)
 
+    /// Lets go of the memory that a range of a mapping for reading takes. It can be read as before,
+    /// and takes memory again then.
+    func release(offset: Int, count: Int)
+
     /// Makes a range of the mapping durable.
     func syncMapping(offset: Int, count: Int) throws(StoreError)
 }
@@ -100,6 +104,9 @@ package protocol StorageFile: AnyObject, Sendable {
 extension StorageFile {
     /// Nothing to give back.
     package func releaseDescriptor() throws(StoreError) {}
+
+    /// Nothing is let go.
+    package func release(offset: Int, count: Int) {}
 
     /// Everything is left to `sync`.
     package func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool { false }

@@ -148,6 +148,15 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         try unsafe read(into: scratch, at: UInt64(start))
     }
 
+    func release(offset: Int, count: Int) {
+        guard let region = unsafe mapping else { return }
+        // Whole pages only. What cannot be let go stays, and that is all.
+        let start = (offset + 4_095) & ~4_095
+        let end = min(offset + count, region.count) & ~4_095
+        guard start < end else { return }
+        _ = unsafe madvise(region.baseAddress! + start, end - start, MADV_DONTNEED)
+    }
+
     func releaseDescriptor() throws(StoreError) {
         guard let region = unsafe mapping, descriptor >= 0 else { return }
         // A kernel that cannot populate leaves that to reads, for which the descriptor is needed.
