@@ -166,7 +166,8 @@ let package = Package(
             dependencies: ["Tidemark", "TidemarkSync", "Simulation", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "TidemarkTests", dependencies: ["Tidemark", "TestSupport", "CrashWriter"],
+            name: "TidemarkTests",
+            dependencies: ["Tidemark", "TestSupport", "CrashWriter", "CXXHash"],
             exclude: ["Golden"],
             swiftSettings: settings),
         .testTarget(

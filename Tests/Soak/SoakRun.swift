@@ -80,7 +80,8 @@ final class SoakRun {
             { try writer.write(to: store, until: stop, counts) }
         }
         bodies.append { try SoakReader(store, readerSeed, counts).read(until: stop) }
-        bodies.append { try Self.compact(store, until: stop, counts) }
+        let compactionSeed = random.split()
+        bodies.append { try Self.compact(store, compactionSeed, until: stop, counts) }
         let banks = (0..<2).map { _ in SoakBank(store, random.split(), counts) }
         for bank in banks { bodies.append { try bank.transfer(until: stop) } }
         let sessions = SoakSessions(store, random.split(), counts)
@@ -105,13 +106,32 @@ final class SoakRun {
         }
     }
 
+    /// Everything, or some range of some dataset, over and over.
     private static func compact(
-        _ store: Store, until stop: Double, _ counts: SoakCounts
+        _ store: Store, _ seed: SeededGenerator, until stop: Double, _ counts: SoakCounts
     ) throws {
+        var random = seed
         while now() < stop {
-            try store.compact()
+            let datasets = try store.datasets()
+            if random.oneIn(2) || datasets.isEmpty {
+                try store.compact()
+            } else {
+                let dataset = random.element(of: datasets)
+                try dataset.compact(range(&random))
+            }
             _ = try store.statistics()
             counts.note(operations: 2)
+        }
+    }
+
+    /// Of the keys that writers use; now and then of all, and now and then of none.
+    private static func range(_ random: inout SeededGenerator) -> KeyRange {
+        switch random.below(4) {
+        case 0: return .all
+        case 1: return .prefix(Array("key \(random.below(40))".utf8))
+        default:
+            let lower = Array("key \(random.below(4_000))".utf8)
+            return KeyRange(from: lower, upTo: Array("key \(random.below(4_000))".utf8))
         }
     }
 

@@ -126,7 +126,8 @@ package struct OperationGenerator: Sendable {
                 : .createDataset(random.element(of: datasetNames))
         case .sync: return .sync
         case .snapshot: return random.oneIn(2) ? .takeSnapshot : .checkSnapshot
-        case .compact: return .compact
+        case .compact:
+            return random.oneIn(2) ? .compact : .compactRange(dataset: name, range())
         case .reopen: return .reopen
         }
     }

@@ -38,6 +38,7 @@ package final class StoreExerciser {
             try require(existed == check.model.delete(name), "deleteDataset said \(existed)")
         case .sync: try store.sync()
         case .compact: try compact()
+        case .compactRange(let name, let range): try compact(range, of: name)
         case .reopen: try reopenAndCompare()
         case .takeSnapshot: try takeSnapshot()
         case .checkSnapshot: try checkSnapshot()
@@ -80,7 +81,11 @@ package final class StoreExerciser {
         func bound() -> [UInt8]? {
             keys.isEmpty || random.oneIn(3) ? nil : random.element(of: keys)
         }
-        let report = try dataset(name).compact(KeyRange(from: bound(), upTo: bound()))
+        try compact(KeyRange(from: bound(), upTo: bound()), of: name)
+    }
+
+    private func compact(_ range: KeyRange, of name: String) throws {
+        let report = try dataset(name).compact(range)
         try require(
             report.entriesDropped >= report.tombstonesDropped && report.tombstonesDropped >= 0,
             "a compaction reports \(report)")

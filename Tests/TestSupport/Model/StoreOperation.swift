@@ -37,6 +37,7 @@ package enum StoreOperation: Hashable, Sendable {
     case deleteDataset(String)
     case sync
     case compact
+    case compactRange(dataset: String, KeyRange)
     case reopen
     case takeSnapshot
     case checkSnapshot

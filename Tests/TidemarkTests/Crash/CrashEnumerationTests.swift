@@ -41,8 +41,8 @@ private enum Act {
 }
 
 /// A life that comes by everything that touches the disk: creation, commits of all kinds, a log
-/// that is prepared, filled, sealed and used again, values that lie apart, compaction, closing and
-/// opening.
+/// that is prepared, filled, sealed and used again, values that lie apart, compaction of everything
+/// and of ranges, closing and opening.
 private struct LifeScript {
     private var random: SeededGenerator
     private(set) var acts: [Act] = []
@@ -66,16 +66,24 @@ private struct LifeScript {
         acts.append(.operation(.compact))
         acts.append(.operation(.clear(dataset: "second")))
         for number in 0..<7 { put("first", 200 + number, 200_000, durability) }
-        acts += [.waitForBackgroundWork, .operation(.compact)]
+        acts.append(.waitForBackgroundWork)
+        // Keys of both fills, whose values lie apart and stay where they are.
+        compact("first", KeyRange(from: "key 105", upTo: "key 202"))
+        acts.append(.operation(.compact))
         put("first", 3, 10, durability)
         acts.append(.reopen)
         // Most of what the first value file holds, so that compaction moves the rest out of it.
         for number in 101...105 { delete("first", number, durability) }
+        compact("first", .prefix("key 10"))
         acts += [.operation(.compact), .reopen]
     }
 
     private mutating func create(_ name: String) {
         acts.append(.operation(.createDataset(name)))
+    }
+
+    private mutating func compact(_ name: String, _ range: KeyRange) {
+        acts.append(.operation(.compactRange(dataset: name, range)))
     }
 
     private func write(_ name: String, _ number: Int, _ value: [UInt8]?) -> GeneratedWrite {

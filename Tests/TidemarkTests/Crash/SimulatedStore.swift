@@ -152,6 +152,7 @@ extension StoreOperation {
         case .deleteDataset(let name): try store.deleteDataset(name)
         case .sync: try store.sync()
         case .compact: try store.compact()
+        case .compactRange(let name, let range): try store.dataset(name).compact(range)
         default: throw Mismatch("\(self) changes nothing")
         }
     }

@@ -53,6 +53,8 @@ struct GoldenStore: Sendable, CustomTestStringConvertible {
         GoldenStore("adopted") { try adopted($0) },
         GoldenStore("part") { try part($0) },
         GoldenStore("backup", isBackup: true) { try backup($0) },
+        GoldenStore("exchanged") { try exchanged($0) },
+        GoldenStore("unfinished") { try unfinished($0) },
     ]
 
     /// Two segments that are one run, with superseded versions and tombstones, and a log behind.

@@ -26,6 +26,13 @@ enum StoreText {
         lines.append("dataset \(dataset.name)\(lifecycle.isDeleted ? " (deleted)" : "")")
         lines.append("  count \(knowledge.syncCount), seen \(text(knowledge.vector))")
         lines.append("  since \(lifecycle.time), wiped \(text(lifecycle.wiped))")
+        let forgotten = knowledge.forgotten
+        if !forgotten.isEmpty {
+            lines.append("  forgotten \(text(forgotten.vector)) until \(forgotten.time)")
+        }
+        for peer in try dataset.peers() where peer.isRetired {
+            lines.append("  retired \(peer.replica)")
+        }
         for dot in knowledge.vector.dots {
             let checkpoint = try dataset.checkpoint(for: dot.replica)
             guard checkpoint != PeerCheckpoint() else { continue }
