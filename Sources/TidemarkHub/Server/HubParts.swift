@@ -25,6 +25,7 @@ struct HubParts: Sendable {
             directory: identities, clock: clock, logger: logger)
         let connected = pools.connected
         identities.whenAccessEnds { connected.closeAll(of: $0) }
+        identities.passChanges(to: pools.sink)
         books = SyncBooks(isInUse: { id, store in
             guard let facts = try identities.identity(id, in: store) else { return false }
             return facts.isEnabled && facts.merging == nil
