@@ -15,9 +15,10 @@ public import TidemarkSync
 ///
 /// Each message is the body of a `POST {url}/v1/sync`, and a question that waits for news that of a
 /// `POST {url}/v1/watch`, on a connection of its own. Redirects are not followed, so that the token
-/// goes nowhere else. A hub that is busy (status 429 or 503) and says in how many seconds it wants to
-/// be asked again is asked again then, as long as that takes no more than `retryWaitMax` in all; what
-/// it says beyond that is in ``SyncError/retryAfter``. Thread-safe; make one for each hub and keep it.
+/// goes nowhere else. A hub that is busy (status 429 or 503) and says in how many seconds it wants
+/// to be asked again is asked again then, as long as that takes no more than `retryWaitMax` in all;
+/// what it says beyond that is in ``SyncError/retryAfter``. Thread-safe; make one for each hub and
+/// keep it.
 public final class HTTPTransport: SyncTransport {
     /// What bodies of both directions are declared as.
     public static let contentType = "application/x-tidemark-sync"

@@ -81,7 +81,9 @@ struct RetryAfterTests {
 
     @Test(
         "who does not say when, or is not busy, is not asked again",
-        arguments: ["429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error"])
+        arguments: [
+            "429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error",
+        ])
     func silent(_ status: String) async throws {
         let isBusy = !status.hasPrefix("500")
         let answer = Self.busy(status, isBusy ? nil : "1")
