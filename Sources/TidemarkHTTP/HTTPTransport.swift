@@ -15,7 +15,10 @@ public import TidemarkSync
 ///
 /// Each message is the body of a `POST {url}/v1/sync`, and a question that waits for news that of a
 /// `POST {url}/v1/watch`, on a connection of its own. Redirects are not followed, so that the token
-/// goes nowhere else. Thread-safe; make one for each hub and keep it.
+/// goes nowhere else. A hub that is busy (status 429 or 503) and says in how many seconds it wants
+/// to be asked again is asked again then, as long as that takes no more than `retryWaitMax` in all;
+/// what it says beyond that is in ``SyncError/retryAfter``. Thread-safe; make one for each hub and
+/// keep it.
 public final class HTTPTransport: SyncTransport {
     /// What bodies of both directions are declared as.
     public static let contentType = "application/x-tidemark-sync"
@@ -23,6 +26,8 @@ public final class HTTPTransport: SyncTransport {
     private let base: String
     private let token: String?
     private let responseBytesMax: Int
+    private let retryWaitMax: Duration
+    private let environment: any SyncEnvironment
     private let client: HTTPClient
     /// For questions whose answers are late on purpose: they occupy connections, and may be silent
     /// for so much longer.
@@ -33,9 +38,22 @@ public final class HTTPTransport: SyncTransport {
     ///   - token: what the hub was started with; nil to send none.
     ///   - timeout: how long the hub may be silent, connecting included.
     ///   - responseBytesMax: larger answers fail with `tooLarge`.
-    public init(
+    ///   - retryWaitMax: how long one request may wait in all because the hub is busy and says when
+    ///     to come again; zero to tell that at once.
+    public convenience init(
         url: String, token: String?, timeout: Duration = .seconds(60),
-        responseBytesMax: Int = 320 << 20
+        responseBytesMax: Int = 320 << 20, retryWaitMax: Duration = .seconds(30)
+    ) {
+        self.init(
+            url: url, token: token, timeout: timeout, responseBytesMax: responseBytesMax,
+            retryWaitMax: retryWaitMax, environment: SystemSyncEnvironment())
+    }
+
+    /// In tests, with another clock.
+    package init(
+        url: String, token: String?, timeout: Duration = .seconds(60),
+        responseBytesMax: Int = 320 << 20, retryWaitMax: Duration,
+        environment: any SyncEnvironment
     ) {
         var base = Substring(url)
         while base.hasSuffix("/") {
@@ -44,6 +62,8 @@ public final class HTTPTransport: SyncTransport {
         self.base = String(base)
         self.token = token
         self.responseBytesMax = max(0, responseBytesMax)
+        self.retryWaitMax = retryWaitMax
+        self.environment = environment
         let silence = TimeAmount(timeout)
         var configuration = HTTPClient.Configuration(
             redirectConfiguration: .disallow,
@@ -87,6 +107,24 @@ public final class HTTPTransport: SyncTransport {
         _ request: [UInt8], at address: String, by client: HTTPClient
     ) async throws(SyncError) -> [UInt8] {
         let message = try prepared(request, address)
+        var allowance = RetryAllowance(retryWaitMax)
+        while true {
+            do throws(SyncError) {
+                return try await attempt(message, address, by: client)
+            } catch {
+                guard let pause = allowance.pause(error.retryAfter) else { throw error }
+                do throws(CancellationError) {
+                    try await environment.sleep(for: pause)
+                } catch {
+                    throw Self.cancelled(address)
+                }
+            }
+        }
+    }
+
+    private func attempt(
+        _ message: HTTPClientRequest, _ address: String, by client: HTTPClient
+    ) async throws(SyncError) -> [UInt8] {
         do {
             return try await exchange(message, by: client)
         } catch {
@@ -128,7 +166,8 @@ public final class HTTPTransport: SyncTransport {
         // The whole exchange may take as long as it makes progress.
         let response = try await client.execute(message, deadline: .distantFuture)
         guard response.status == .ok else {
-            throw refusal(response.status, address)
+            throw refusal(
+                response.status, address, retryAfter: RetryAfter.duration(of: response))
         }
         let type = response.headers.first(name: "content-type") ?? "none"
         guard type.lowercased().hasPrefix(Self.contentType) else {
@@ -141,7 +180,9 @@ public final class HTTPTransport: SyncTransport {
         return Array(body.readableBytesView)
     }
 
-    private func refusal(_ status: HTTPResponseStatus, _ address: String) -> SyncError {
+    private func refusal(
+        _ status: HTTPResponseStatus, _ address: String, retryAfter: Duration?
+    ) -> SyncError {
         switch status {
         case .unauthorized, .forbidden:
             SyncError(
@@ -153,6 +194,13 @@ public final class HTTPTransport: SyncTransport {
                 .tooLarge,
                 "\(address) refuses a message of that size (status \(status.code)); "
                     + "lower pageBytesMax or raise the hub's limit", peer: address)
+        case .tooManyRequests, .serviceUnavailable:
+            SyncError(
+                .peerFailed,
+                "\(address) is busy or takes no writes for now (status \(status.code)); repeat "
+                    + "the exchange "
+                    + (retryAfter.map { "in \($0.components.seconds) s" } ?? "later"),
+                peer: address, retryAfter: retryAfter)
         default:
             SyncError(
                 .peerFailed,
@@ -167,8 +215,7 @@ public final class HTTPTransport: SyncTransport {
         case let error as SyncError:
             return error
         case _ where Task.isCancelled:
-            return SyncError(
-                .cancelled, "the exchange was cancelled; repeat it to go on", peer: address)
+            return Self.cancelled(address)
         case is NIOTooManyBytesError:
             return SyncError(
                 .tooLarge,
@@ -185,6 +232,10 @@ public final class HTTPTransport: SyncTransport {
                 "\(address) cannot be reached (\(reason(error))); check the URL, and "
                     + "that the hub is running", peer: address)
         }
+    }
+
+    private static func cancelled(_ address: String) -> SyncError {
+        SyncError(.cancelled, "the exchange was cancelled; repeat it to go on", peer: address)
     }
 
     private func reason(_ error: any Error) -> String {

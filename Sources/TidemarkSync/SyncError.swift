@@ -74,10 +74,14 @@ public struct SyncError: Error, Hashable, Sendable {
     /// The store's own error, if the code is ``Code/store``; the place of the damage, if it is
     /// ``Code/damagedBundle``.
     public let storeError: StoreError?
+    /// After what time the peer wants to be asked again, if it has said so: it is busy, or takes no
+    /// writes for now. A ``Synchronizer`` waits at least so long, as far as its
+    /// ``BackOff/longest`` wait allows.
+    public let retryAfter: Duration?
 
     public init(
         _ code: Code, _ message: String, peer: String? = nil, dataset: String? = nil,
-        key: [UInt8]? = nil, storeError: StoreError? = nil
+        key: [UInt8]? = nil, storeError: StoreError? = nil, retryAfter: Duration? = nil
     ) {
         self.code = code
         self.message = message
@@ -85,6 +89,7 @@ public struct SyncError: Error, Hashable, Sendable {
         self.dataset = dataset
         self.key = key
         self.storeError = storeError
+        self.retryAfter = retryAfter
     }
 
     /// Wraps what the store of this side threw.
@@ -109,7 +114,7 @@ extension SyncError {
     func located(peer: String?, dataset: String?) -> SyncError {
         SyncError(
             code, message, peer: self.peer ?? peer, dataset: self.dataset ?? dataset, key: key,
-            storeError: storeError)
+            storeError: storeError, retryAfter: retryAfter)
     }
 
     static func badMessage(_ problem: String) -> SyncError {

@@ -10,16 +10,30 @@ final class CannedServer: Sendable {
     /// - Parameters:
     ///   - answer: nil to close each connection without a word.
     ///   - hangUps: connections that are closed so before one is answered.
-    init(_ answer: [UInt8]?, hangUps: Int = 0) throws {
+    convenience init(_ answer: [UInt8]?, hangUps: Int = 0) throws {
         let hangUpsLeft = Mutex(hangUps)
-        listener = try LoopbackListener { connection in
-            // One read is enough of a small request to be answered.
-            _ = LoopbackListener.receive(from: connection)
+        try self.init { () -> [UInt8]? in
             let hangsUp = hangUpsLeft.withLock { left in
                 defer { left -= 1 }
                 return left > 0
             }
-            if !hangsUp, let answer { LoopbackListener.send(answer, to: connection) }
+            return hangsUp ? nil : answer
+        }
+    }
+
+    /// Answers one connection after another, and all behind the last answer with that.
+    convenience init(inTurn answers: [[UInt8]]) throws {
+        let left = Mutex(answers)
+        try self.init { () -> [UInt8]? in
+            left.withLock { $0.count > 1 ? $0.removeFirst() : $0.first }
+        }
+    }
+
+    private init(next: @escaping @Sendable () -> [UInt8]?) throws {
+        listener = try LoopbackListener { connection in
+            // One read is enough of a small request to be answered.
+            _ = LoopbackListener.receive(from: connection)
+            if let answer = next() { LoopbackListener.send(answer, to: connection) }
             shutdown(connection, Int32(SHUT_WR))
             // A request may come in parts. A connection that is closed with bytes unread is reset,
             // by which the answer can be lost: so all is read, until the other side closes it.
@@ -38,9 +52,13 @@ final class CannedServer: Sendable {
 }
 
 /// The bytes of an HTTP answer.
-func canned(status: String = "200 OK", type: String, body: String) -> [UInt8] {
+///
+/// - Parameter fields: further lines of its head, each with its end.
+func canned(
+    status: String = "200 OK", type: String, body: String, fields: String = ""
+) -> [UInt8] {
     let head =
         "HTTP/1.1 \(status)\r\ncontent-type: \(type)\r\ncontent-length: \(body.utf8.count)\r\n"
-        + "connection: close\r\n\r\n"
+        + "\(fields)connection: close\r\n\r\n"
     return Array((head + body).utf8)
 }

@@ -55,6 +55,27 @@ struct SynchronizerTests {
         #expect(synchronizer.lastSuccess == nil)
     }
 
+    @Test func aBusyPeerIsLeftAloneForAsLongAsItAsks() async throws {
+        for (longest, expected) in [(60, [5, 5, 8]), (3, [3, 3, 3])] {
+            let transport = CountingTransport(b.transport) { _ in
+                SyncError(.peerFailed, "busy", retryAfter: .seconds(5))
+            }
+            let time = VirtualEnvironment(passesBySleeping: true)
+            let synchronizer = Synchronizer(
+                store: a.store, transport: transport,
+                options: SynchronizerOptions(
+                    attemptsMax: 4,
+                    backOff: BackOff(
+                        first: .seconds(2), longest: .seconds(longest), jitter: 0)),
+                environment: time)
+            let error = await #expect(throws: SyncError.self) {
+                try await synchronizer.synchronize()
+            }
+            #expect(error?.retryAfter == .seconds(5))
+            #expect(time.slept == expected.map { Duration.seconds($0) })
+        }
+    }
+
     @Test func aPeerThatComesBackIsFoundAgain() async throws {
         try a.dataset().put("1", for: "key")
         let transport = CountingTransport(b.transport) { number in

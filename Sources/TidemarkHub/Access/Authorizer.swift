@@ -9,8 +9,13 @@ enum Authorizer {
             throw APIFailure(
                 .missingAuthenticationToken,
                 "the request is not signed; sign it with Signature Version 4")
+        case .replica:
+            throw refused("\(route.operation.rawValue) takes AWS credentials, no bearer's token")
         case .admin:
-            throw refused("\(route.operation.rawValue) takes AWS credentials, not the hub's token")
+            guard route.operation.tellsUsage else {
+                throw refused(
+                    "\(route.operation.rawValue) takes AWS credentials, not the hub's token")
+            }
         case .developer(_, let pools):
             guard audience != .identity else {
                 throw refused(

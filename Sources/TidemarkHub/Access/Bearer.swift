@@ -40,6 +40,48 @@ struct AdminTokenMode: BearerMode {
     }
 }
 
+/// Tokens of the settings, which do not change.
+struct StaticBearerMode: BearerMode {
+    private struct Entry: Sendable {
+        let digest: [UInt8]
+        let principal: Principal
+    }
+
+    private let entries: [Entry]
+
+    /// - Parameter bearers: checked; what is of no form is passed over.
+    init(_ bearers: [HubSettings.StaticBearer]) {
+        entries = bearers.compactMap { bearer in
+            Self.principal(of: bearer.reach).map {
+                Entry(digest: Digests.sha256(bearer.token.bytes), principal: $0)
+            }
+        }
+    }
+
+    private static func principal(of reach: HubSettings.StaticBearer.Reach) -> Principal? {
+        switch reach {
+        case .space(let space):
+            return .replica(space: space)
+        case .identity(let identity, let pool):
+            guard let identity = IdentityID(identity), let pool = PoolID(pool) else { return nil }
+            return .identity(identity, pool: pool, isAuthenticated: true)
+        }
+    }
+
+    /// All of them are compared, so that the time it takes does not say which one it is.
+    func principal(of token: String) async throws(APIFailure) -> Principal {
+        let digest = Digests.sha256(Array(token.utf8))
+        var found: Principal?
+        for entry in entries where ConstantTime.areEqual(entry.digest, digest) {
+            found = entry.principal
+        }
+        guard let found else {
+            throw APIFailure(.notAuthorized, "the token is none of the settings'; correct it")
+        }
+        return found
+    }
+}
+
 /// A token that the hub gave to an identity: what GetOpenIdToken and
 /// GetOpenIdTokenForDeveloperIdentity answer.
 struct IdentityTokenMode: BearerMode {

@@ -9,6 +9,8 @@ enum Principal: Hashable, Sendable {
     ///
     /// - Parameter isAuthenticated: false for a guest, who never signed in anywhere.
     case identity(IdentityID, pool: PoolID, isAuthenticated: Bool)
-    /// Has the hub's own token: sees the shared datasets, the console and all usage.
+    /// Has a token of the settings for native synchronisation: sees the datasets of a space.
+    case replica(space: String)
+    /// Has the hub's own token: sees all datasets but the hub's own, metrics and all usage.
     case admin
 }

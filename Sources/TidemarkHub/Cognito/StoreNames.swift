@@ -17,6 +17,12 @@ enum StoreNames {
         identity.text + ":"
     }
 
+    /// All names that begin so are of that space, and of nobody else: no id has two colons in a
+    /// row, and the name of a space has none.
+    static func prefix(ofSpace space: String) -> String {
+        "space::\(space):"
+    }
+
     /// What clients call a dataset; nil if it is not one of that identity.
     static func apiName(of storeName: String, _ identity: IdentityID) -> APIDatasetName? {
         let prefix = prefix(of: identity)

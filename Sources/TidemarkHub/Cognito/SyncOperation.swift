@@ -40,6 +40,14 @@ enum SyncOperation: String, CaseIterable, Sendable {
         }
     }
 
+    /// Whether it tells nothing but how much there is: also to who runs the hub.
+    var tellsUsage: Bool {
+        switch self {
+        case .describeIdentityPoolUsage, .describeIdentityUsage, .listIdentityPoolUsage: true
+        default: false
+        }
+    }
+
     var method: String {
         switch self {
         case .bulkPublish, .getBulkPublishDetails, .registerDevice, .setCognitoEvents,

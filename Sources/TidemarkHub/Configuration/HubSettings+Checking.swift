@@ -26,6 +26,7 @@ extension HubSettings {
                 origin == "*" || (Self.isURL(origin) && !origin.hasSuffix("/")), "cors.origins",
                 origin, "* or origins such as https://app.example.com")
         }
+        try checkBearers()
         try checkAccessKeys()
         try checkIssuers()
         try checkPools()
@@ -214,7 +215,7 @@ extension HubSettings {
         }
     }
 
-    private static func check(
+    static func check(
         _ isFine: Bool, _ key: String, _ value: String?, _ allowed: String
     ) throws(HubSettingsError) {
         guard isFine else { throw HubSettingsError(key, value: value, allowed: allowed) }

@@ -24,6 +24,7 @@ extension HubSettings {
         var settings = HubSettings()
         try settings.readServer(&reader)
         try settings.readAccess(&reader)
+        try settings.readBearers(&reader)
         try settings.limits.read(&reader)
         try settings.protection.read(&reader)
         for name in try reader.names("issuers") {
@@ -33,6 +34,7 @@ extension HubSettings {
             settings.pools.append(try PoolSettings(&reader, name))
         }
         try reader.checkUnknownKeys()
+        settings.warnings = reader.unknownVariables()
         try settings.check()
         return settings
     }
@@ -42,10 +44,11 @@ extension HubSettings {
     ) throws(HubSettingsError) {
         try reader.take("listen.host", into: &host)
         try reader.take("listen.port", into: &port)
+        let reloadSeconds = try reader.number("tls.reloadSeconds")
         if let certificateFile = try reader.text("tls.certificateFile") {
             var tls = TLS(
                 certificateFile: certificateFile, keyFile: try reader.required("tls.keyFile"))
-            try reader.take("tls.reloadSeconds", into: &tls.reloadSeconds)
+            if let reloadSeconds { tls.reloadSeconds = reloadSeconds }
             self.tls = tls
         } else if try reader.text("tls.keyFile") != nil {
             throw HubSettingsError(

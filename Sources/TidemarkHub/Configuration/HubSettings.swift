@@ -34,6 +34,39 @@ public struct HubSettings: Sendable {
         }
     }
 
+    /// Ways in which a bearer's token can be good.
+    public enum AuthMode: String, Hashable, Sendable, CaseIterable {
+        /// It is ``HubSettings/adminToken``.
+        case hub
+        /// It is one of ``HubSettings/bearers``.
+        case bearers
+        /// The hub itself gave it to an identity.
+        case identities
+        /// An issuer signed it.
+        case issuers
+    }
+
+    /// A token for native synchronisation that does not change, for replicas that have none of an
+    /// issuer.
+    public struct StaticBearer: Hashable, Sendable {
+        /// What a replica with the token sees.
+        public enum Reach: Hashable, Sendable {
+            /// Datasets that all bearers of one space share, and nobody else has but the admin.
+            case space(String)
+            /// Those of an identity, as if it had signed in.
+            case identity(String, pool: String)
+        }
+
+        /// At least 16 bytes of visible ASCII.
+        public var token: HubSecret
+        public var reach: Reach
+
+        public init(token: HubSecret, reach: Reach) {
+            self.token = token
+            self.reach = reach
+        }
+    }
+
     /// A name or address of this machine; `0.0.0.0` for all of IPv4, `::` for all.
     public var host = "127.0.0.1"
     /// 0 for any free port.
@@ -44,8 +77,11 @@ public struct HubSettings: Sendable {
     /// base64 on a line of its own. The first one signs, all verify: put a new one in front to
     /// change it. Without any one is made at each start, and what it signed ends with the process.
     public var secrets: HubSecret?
-    /// Opens the shared datasets, the usage of pools and the metrics. nil: nobody has it.
+    /// Opens all datasets but the hub's own to replicas, and usage and metrics. nil: nobody has it.
     public var adminToken: HubSecret?
+    public var bearers: [StaticBearer] = []
+    /// In which order bearers' tokens are tried. What is left out is not taken.
+    public var authModes = AuthMode.allCases
     /// Of the Cognito API.
     public var region = "us-east-1"
     /// Of temporary credentials: 900...43,200.
@@ -69,6 +105,9 @@ public struct HubSettings: Sendable {
     /// Whether the admin token sees the hub's own datasets too, so that one hub can be the replica
     /// of another.
     public var replicatesHub = false
+    /// What was read and has no effect, a line each, such as variables of the environment that are
+    /// no settings. The hub logs them when it starts.
+    public internal(set) var warnings: [String] = []
 
     public init() {}
 }

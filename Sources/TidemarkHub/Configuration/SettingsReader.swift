@@ -20,9 +20,13 @@ public enum SettingValue: Hashable, Sendable {
 struct SettingsReader {
     private let layers: [any ConfigSnapshot]
     private let environment: any ConfigSnapshot
+    /// Names of the environment that can only be meant for the hub.
+    private let variableNames: [String]
     /// What the file has, each key in full.
     private let fileKeys: Set<String>
-    private var askedKeys: Set<String> = []
+    private(set) var askedKeys: Set<String> = []
+    /// What the environment alone may hold.
+    private(set) var askedSecrets: Set<String> = []
 
     /// Bytes of a file that is read.
     static let fileBytesMax = 1 << 20
@@ -36,6 +40,7 @@ struct SettingsReader {
         for (key, value) in flags {
             values[Self.key(key)] = ConfigValue(Self.content(of: value), isSecret: false)
         }
+        variableNames = variables.keys.filter { $0.hasPrefix(SettingNames.variablePrefix) }
         environment = EnvironmentVariablesProvider(environmentVariables: variables)
             .prefixKeys(with: "tidemark").snapshot()
         var layers: [any ConfigSnapshot] = [
@@ -112,6 +117,7 @@ struct SettingsReader {
     /// What a file holds whose path is the setting `keyFile`, else the environment's variable of
     /// `key` itself. Without blanks and ends of lines around it.
     mutating func secret(_ key: String) throws(HubSettingsError) -> HubSecret? {
+        askedSecrets.insert(key)
         let text: String
         if let path = try self.text("\(key)File") {
             let bytes = try Self.contents(of: path, setting: "\(key)File")
@@ -169,13 +175,22 @@ struct SettingsReader {
     /// - Throws: for a name in the file that nothing has asked for.
     func checkUnknownKeys() throws(HubSettingsError) {
         guard let unknown = fileKeys.subtracting(askedKeys).min() else { return }
-        let last = unknown.split(separator: ".").last.map(String.init) ?? unknown
-        let alike = askedKeys.filter { $0.hasSuffix(".\(last)") }.sorted().prefix(3)
-        let hint = alike.isEmpty ? "" : "; did you mean \(alike.joined(separator: " or "))?"
+        let alike = SettingNames.alike(unknown, among: askedKeys)
         throw HubSettingsError(
             unknown,
             allowed: "only names that the article Hub lists; secrets stand in files of their own "
-                + "or in the environment\(hint)")
+                + "or in the environment\(SettingNames.hint(alike))")
+    }
+
+    /// A line for each variable of the environment that looks like a setting and is none. No
+    /// mistake to fail for, since others may have set it, but most likely one of spelling. Says
+    /// nothing of what it holds.
+    func unknownVariables() -> [String] {
+        let known = Set(askedKeys.union(askedSecrets).map { SettingNames.variable(of: $0) })
+        return variableNames.filter { !known.contains($0) }.sorted().map { name in
+            let hint = SettingNames.hint(SettingNames.alike(name, among: known))
+            return "\(name.prefix(200)) in the environment is no setting\(hint)"
+        }
     }
 
     // MARK: Parts

@@ -10,12 +10,13 @@ import TidemarkSync
 /// them meanwhile. So two requests that come at once cannot make two identities of one login.
 struct IdentityDirectory: Sendable {
     private final class Shared: Sendable {
-        /// Grows when an identity that could be used cannot be any more.
+        /// Grows when an identity that could be used cannot be any more, or not by a guest.
         let epoch = Atomic<UInt64>(1)
         /// Those that a merge or a deletion is at work on.
         let busy = Mutex<Set<IdentityID>>([])
         let calls = IdentityCalls()
         let listeners = Mutex<[@Sendable (IdentityID) -> Void]>([])
+        let sink = Mutex<(any ChangeSink)?>(nil)
     }
 
     let clock: any SyncEnvironment
@@ -34,8 +35,8 @@ struct IdentityDirectory: Sendable {
     /// Calls that were let in and are under way.
     var calls: IdentityCalls { shared.calls }
 
-    /// Has somebody be told of each identity that cannot be used any more: who holds anything open
-    /// for it closes that.
+    /// Has somebody be told of each identity that cannot be used any more, at least not by who used
+    /// it as a guest: who holds anything open for it closes that.
     ///
     /// - Parameter body: called on a thread of the store, at least once for an identity; must not
     ///   block.
@@ -43,11 +44,28 @@ struct IdentityDirectory: Sendable {
         shared.listeners.withLock { $0.append(body) }
     }
 
-    /// To be called when the facts in the store say that an identity cannot be used any more.
+    /// To be called when the facts in the store say that an identity cannot be used any more, or
+    /// that a guest is none any more.
     func endAccess(of id: IdentityID) {
         shared.epoch.wrappingAdd(1, ordering: .acquiringAndReleasing)
         let listeners = shared.listeners.withLock { $0 }
         for tell in listeners { tell(id) }
+    }
+
+    /// Has a sink be told of each dataset that gets records from an identity that goes.
+    func passChanges(to sink: any ChangeSink) {
+        shared.sink.withLock { $0 = sink }
+    }
+
+    /// Runs what puts records into a dataset, of which streams and devices are told as of what a
+    /// replica pushes.
+    ///
+    /// - Parameter name: in the store.
+    func passingOn(_ name: String, _ body: () throws -> Void) throws {
+        guard let sink = shared.sink.withLock({ $0 }) else { return try body() }
+        try sink.willChange([name])
+        defer { sink.didChange([name]) }
+        try body()
     }
 
     /// To be called behind ``endAccess(of:)``, before anything of the identities is moved or

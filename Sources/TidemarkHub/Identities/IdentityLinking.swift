@@ -132,6 +132,9 @@ extension IdentityDirectory {
         }
         try put(facts, over: held.dot, &batch, store)
         try own(lacking, facts, &batch, store)
-        return try Self.wrote(batch, store) ? facts : nil
+        guard try Self.wrote(batch, store) else { return nil }
+        // What a guest was given is good for nothing from here on.
+        if kept.isGuest { endAccess(of: kept.id) }
+        return facts
     }
 }

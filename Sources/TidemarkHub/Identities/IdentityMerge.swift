@@ -10,7 +10,8 @@ import TidemarkSync
 //    was; else it gets it under another name, noted as one that is to be merged into its own, which
 //    is what its devices are told in `MergedDatasetNames` or by native sync. Which name that is
 //    stands in the facts before anything is copied; what is copied already is passed over; and a
-//    dataset is deleted only when its copy is there.
+//    dataset is deleted only when its copy is there. Streams and devices are told of what came
+//    into the other's datasets, as of what a replica pushes.
 // 3. A batch gives over the logins, and ends what step 1 began.
 //
 // Whoever asks about either of them goes on where it was stopped.
@@ -201,7 +202,7 @@ extension IdentityDirectory {
         // they have seen. This one moves it: none of them goes through any more.
         try source.delete(Self.countMovingKey)
         let copy = try store.dataset(target)
-        try copyAll(of: source, into: copy, store)
+        try passingOn(target) { try copyAll(of: source, into: copy, store) }
         if let root = step.root {
             try store.noteMerged(
                 MergedDataset(name: target, origin: step.origin ?? ""), into: root)

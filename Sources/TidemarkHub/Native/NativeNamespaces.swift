@@ -2,8 +2,8 @@ import Tidemark
 import TidemarkSync
 
 /// Which datasets a replica sees, by who it is: an identity those of its own, under the names that
-/// the Cognito API has for them, so that clients of both edit the same ones; who has the hub's
-/// token all but the hub's own.
+/// the Cognito API has for them, so that clients of both edit the same ones; a bearer of the
+/// settings those of its space; who has the hub's token all but the hub's own.
 struct NativeNamespaces: Sendable {
     private let limits: NativeLimits
     private let adminRequestBytesMax: Int
@@ -30,7 +30,7 @@ struct NativeNamespaces: Sendable {
     /// - Throws: `missingAuthenticationToken`, `notAuthorized`.
     func requestBytesMax(for principal: Principal) throws(APIFailure) -> Int {
         switch principal {
-        case .admin: adminRequestBytesMax
+        case .admin, .replica: adminRequestBytesMax
         case .identity: limits.requestBytesMax
         case .anonymous, .developer: throw Self.refusal(of: principal)
         }
@@ -50,6 +50,14 @@ struct NativeNamespaces: Sendable {
                 store: store, namespace: DatasetNamespace(prefix: "", hiding: hidden),
                 limits: SyncResponder.Limits(requestBytesMax: adminRequestBytesMax),
                 validate: nil, journal: SyncJournalOptions(), observer: observer)
+        case .replica(let space):
+            let namespace = DatasetNamespace(
+                prefix: StoreNames.prefix(ofSpace: space),
+                nameBytesMax: APINames.datasetNameBytesMax)
+            return SyncResponder(
+                store: store, namespace: namespace,
+                limits: SyncResponder.Limits(requestBytesMax: adminRequestBytesMax),
+                validate: nil, journal: .off, observer: observer)
         case .identity(let identityID, _, _):
             let namespace = DatasetNamespace(
                 prefix: StoreNames.prefix(of: identityID),
@@ -76,6 +84,7 @@ struct NativeNamespaces: Sendable {
             ? APIFailure(.missingAuthenticationToken, "the token is missing; send one as a bearer")
             : APIFailure(
                 .notAuthorized,
-                "replicas take the token of an identity or the hub's; access keys are for the API")
+                "replicas take a token of an identity, of the settings or the hub's; access keys "
+                    + "are for the API")
     }
 }

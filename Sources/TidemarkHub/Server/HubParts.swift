@@ -25,6 +25,7 @@ struct HubParts: Sendable {
             directory: identities, clock: clock, logger: logger)
         let connected = pools.connected
         identities.whenAccessEnds { connected.closeAll(of: $0) }
+        identities.passChanges(to: pools.sink)
         books = SyncBooks(isInUse: { id, store in
             guard let facts = try identities.identity(id, in: store) else { return false }
             return facts.isEnabled && facts.merging == nil
@@ -36,15 +37,19 @@ struct HubParts: Sendable {
             source: SystemKeySource(http: http, threads: threads, clock: clock), clock: clock,
             logger: logger)
         let identityTokens = IdentityTokens(secrets: secrets, clock: clock)
-        var bearers: [any BearerMode] = []
-        let admin = settings.adminToken.map { AdminTokenMode($0.bytes) }
-        if let admin { bearers.append(admin) }
-        if !settings.pools.isEmpty {
-            bearers.append(IdentityTokenMode(tokens: identityTokens))
-            bearers.append(
-                LoginMode(
-                    tokens: tokens, threads: threads, identities: identities,
-                    pools: settings.pools))
+        let takesHubToken = settings.authModes.contains(.hub)
+        let admin = takesHubToken ? settings.adminToken.map { AdminTokenMode($0.bytes) } : nil
+        let logins = LoginMode(
+            tokens: tokens, threads: threads, identities: identities, pools: settings.pools)
+        let hasPools = !settings.pools.isEmpty
+        let bearers = settings.authModes.compactMap { mode -> (any BearerMode)? in
+            switch mode {
+            case .hub: return admin
+            case .bearers:
+                return settings.bearers.isEmpty ? nil : StaticBearerMode(settings.bearers)
+            case .identities: return hasPools ? IdentityTokenMode(tokens: identityTokens) : nil
+            case .issuers: return hasPools ? logins : nil
+            }
         }
         let access = RequestAccess(
             authenticator: Authenticator(

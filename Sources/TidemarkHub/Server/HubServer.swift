@@ -30,6 +30,7 @@ struct HubServer: Sendable {
     /// - Throws: `HubSettingsError`; `StoreError` with `inputOutput` if it cannot listen.
     func run() async throws {
         try settings.check()
+        for warning in settings.warnings { logger.warning("\(warning)") }
         let protection = settings.protection
         let threads = HubThreads(
             stores: stores, readers: protection.readers, writers: protection.writers,

@@ -264,6 +264,8 @@ extension SyncError {
             return [.closed, .readOnly, .writerStopped, .diskFull, .inputOutput]
                 .contains(storeError.code)
         }
+        // A peer that wants to be left alone for a while has answered for all of them.
+        if retryAfter != nil { return true }
         return [
             .unreachable, .unauthorized, .protocolMismatch, .sameReplica, .cancelled,
         ].contains(code)

@@ -42,6 +42,13 @@ public struct BackOff: Hashable, Sendable {
         let fraction = Double(random >> 11) / Double(UInt64(1) << 53)
         return delay - delay * (share * fraction)
     }
+
+    /// The same, but no less than the peer has asked for, as far as that is not beyond ``longest``:
+    /// nobody's word makes a replica wait for ever.
+    func delay(after failures: Int, random: UInt64, atLeast asked: Duration?) -> Duration {
+        let delay = delay(after: failures, random: random)
+        return max(delay, min(asked ?? .zero, max(longest, .zero)))
+    }
 }
 
 extension SyncError {

@@ -26,6 +26,7 @@ extension SyncRunner {
         var unsettled = UnsettledDatasets(backOff: options.backOff)
         while !Task.isCancelled {
             var delay: Duration?
+            var asked: Duration?
             do throws(SyncError) {
                 switch try await step(subscriptions, queue, &unsettled) {
                 case .goesOn: failures = 0
@@ -39,10 +40,12 @@ extension SyncRunner {
             } catch {
                 guard !Task.isCancelled else { return }
                 failures += 1
+                asked = error.retryAfter
                 events.send(.backgroundFailure(error))
             }
             if failures > 0 {
-                delay = options.backOff.delay(after: failures, random: environment.random())
+                delay = options.backOff.delay(
+                    after: failures, random: environment.random(), atLeast: asked)
             }
             guard let delay else { continue }
             do throws(CancellationError) {

@@ -110,9 +110,11 @@ final class SyncRunner: Sendable {
                 guard !again.isEmpty, !isLast else { break }
                 due = again.map(\.dataset)
             }
+            let delay = options.backOff.delay(
+                after: attempt, random: environment.random(),
+                atLeast: report.firstError?.retryAfter)
             do throws(CancellationError) {
-                try await environment.sleep(
-                    for: options.backOff.delay(after: attempt, random: environment.random()))
+                try await environment.sleep(for: delay)
             } catch {
                 return .failure(SyncError.cancelled().after(total.firstError, attempts: attempt))
             }
@@ -240,7 +242,8 @@ extension SyncError {
         return SyncError(
             code, "\(message) (after \(times)\(before))", peer: peer ?? reason?.peer,
             dataset: dataset ?? reason?.dataset, key: key ?? reason?.key,
-            storeError: storeError ?? reason?.storeError)
+            storeError: storeError ?? reason?.storeError,
+            retryAfter: retryAfter ?? reason?.retryAfter)
     }
 
     fileprivate static func late(_ deadline: Duration, _ error: SyncError) -> SyncError {

@@ -162,6 +162,31 @@ struct AuthenticatorTests {
         }
     }
 
+    @Test("tokens of the settings are taken whole, each for what it reaches")
+    func staticBearers() async throws {
+        let (identity, pool) = ("us-east-1:0000-2", "us-east-1:0000-1")
+        let mode = StaticBearerMode([
+            .init(token: HubSecret("token-of-a-team-1"), reach: .space("team")),
+            .init(token: HubSecret("token-of-a-team-2"), reach: .space("team")),
+            .init(token: HubSecret("token-of-a-device"), reach: .identity(identity, pool: pool)),
+        ])
+        let authenticator = try authenticator([mode])
+        for number in 1...2 {
+            let found = try await authenticator.bearer("Bearer token-of-a-team-\(number)")
+            #expect(found == .replica(space: "team"))
+        }
+        let device = try await authenticator.bearer("Bearer token-of-a-device")
+        let expected = Principal.identity(
+            try #require(IdentityID(identity)), pool: try #require(PoolID(pool)),
+            isAuthenticated: true)
+        #expect(device == expected)
+        for wrong in ["token-of-a-team-", "token-of-a-team-3", "Token-of-a-device", "t"] {
+            #expect(await Self.kind(authenticator, "Bearer \(wrong)") == .notAuthorized)
+        }
+        let none = try self.authenticator([StaticBearerMode([])])
+        #expect(await Self.kind(none, "Bearer token-of-a-device") == .notAuthorized)
+    }
+
     @Test("a token of an identity is a bearer's")
     func identityTokens() async throws {
         let identity = try #require(IdentityID("us-east-1:0000-2"))

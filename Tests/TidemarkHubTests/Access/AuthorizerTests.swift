@@ -46,7 +46,12 @@ struct AuthorizerTests {
         let ofDeveloper = Self.failure(route, .developer(keyID: "k", pools: nil))
         #expect(ofDeveloper == (audience == .identity ? .notAuthorized : nil))
         #expect(Self.failure(route, .anonymous) == .missingAuthenticationToken)
-        #expect(Self.failure(route, .admin) == .notAuthorized)
+        let usage: [SyncOperation] = [
+            .describeIdentityPoolUsage, .describeIdentityUsage, .listIdentityPoolUsage,
+        ]
+        #expect(
+            Self.failure(route, .admin) == (usage.contains(operation) ? nil : .notAuthorized))
+        #expect(Self.failure(route, .replica(space: "team")) == .notAuthorized)
     }
 
     @Test("other identities and pools are out of reach", arguments: SyncOperation.allCases)
@@ -67,7 +72,9 @@ struct AuthorizerTests {
     @Test("no name of a dataset leads out of an identity")
     func names() throws {
         var generator = SeededGenerator(Seed.drawn())
-        let pieces = ["hub", ":", "a", "0", "-", "_", ".", "us-east-1", "us-east-1:0000-2"]
+        let pieces = [
+            "hub", "space", ":", "a", "0", "-", "_", ".", "us-east-1", "us-east-1:0000-2",
+        ]
         var owners: [String: IdentityID] = [:]
         func text() -> String {
             var text = ""
@@ -83,6 +90,7 @@ struct AuthorizerTests {
             owners[stored] = identity
             #expect(StoreNames.apiName(of: stored, identity) == name)
             #expect(!stored.hasPrefix(StoreNames.ownPrefix))
+            #expect(!stored.hasPrefix(StoreNames.prefix(ofSpace: "a")))
             #expect(stored.utf8.count <= 184)
         }
         #expect(owners.count > 100)

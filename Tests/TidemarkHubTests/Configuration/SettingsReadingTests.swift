@@ -139,6 +139,126 @@ struct SettingsReadingTests {
         #expect(try failure(#"{"listen": {"prot": 80}}"#).key == "listen.prot")
     }
 
+    @Test("what is spelled nearly right is told with what may have been meant")
+    func nearlyRight() throws {
+        let cases = [
+            (#"{"listen": {"prot": 80}}"#, "listen.port"), (#"{"regoin": "x"}"#, "region"),
+            (#"{"limits": {"recordPerDatasetMax": 1}}"#, "limits.recordsPerDatasetMax"),
+            (#"{"Region": "x"}"#, "region"), (#"{"readers": 3}"#, "protection.readers"),
+        ]
+        for (json, meant) in cases {
+            let error = try failure(json)
+            #expect(error.allowed.contains("did you mean \(meant)"), "\(error)")
+        }
+        let error = try failure(#"{"somethingElseAltogether": 1}"#)
+        #expect(!error.allowed.contains("did you mean"))
+    }
+
+    @Test("letters that are put in, taken out, changed or swapped are counted")
+    func edits() {
+        let cases = [
+            ("", "", 0), ("a", "", 1), ("", "abc", 3), ("port", "prot", 1), ("port", "pot", 1),
+            ("port", "part", 1), ("port", "sports", 2), ("abcd", "badc", 2), ("a", "b", 1),
+        ]
+        for (one, other, expected) in cases {
+            #expect(SettingNames.edits(Array(one.utf8), Array(other.utf8)) == expected)
+            #expect(SettingNames.edits(Array(other.utf8), Array(one.utf8)) == expected)
+        }
+    }
+
+    @Test("variables of the environment that look like settings and are none are told of")
+    func unknownVariables() throws {
+        let settings = try read(
+            nil,
+            [
+                "TIDEMARK_LISTEN_PROT": "secret-80", "TIDEMARK_LISTEN_PORT": "80",
+                "TIDEMARK_ADMIN_TOKEN": "token", "TIDEMARK_LISTENPORT": "1", "PATH": "/bin",
+                "TIDEMARK": "x", "TIDEMARK_QUITE_ANOTHER_PROGRAM_HAS_THIS": "1",
+            ])
+        let told = settings.warnings
+        try #require(told.count == 3)
+        #expect(told[0].hasPrefix("TIDEMARK_LISTENPORT "))
+        #expect(told[0].contains("did you mean TIDEMARK_LISTEN_PORT"))
+        #expect(told[1].hasPrefix("TIDEMARK_LISTEN_PROT "))
+        #expect(told[1].contains("did you mean TIDEMARK_LISTEN_PORT"))
+        #expect(told[2].hasPrefix("TIDEMARK_QUITE_ANOTHER_PROGRAM_HAS_THIS "))
+        #expect(!told[2].contains("did you mean"))
+        #expect(!told.joined().contains("secret-80"))
+        let fine = try read(nil, ["TIDEMARK_LISTEN_PORT": "80"])
+        #expect(fine.warnings.isEmpty)
+    }
+
+    @Test("every variable is spelled as it is read")
+    func variables() throws {
+        let cases = [
+            ("listen.port", "TIDEMARK_LISTEN_PORT"), ("metrics.isOpen", "TIDEMARK_METRICS_IS_OPEN"),
+            ("issuer.a-b.keysURL", "TIDEMARK_ISSUER_A_B_KEYS_URL"),
+            ("limits.datasetsPerIdentityMax", "TIDEMARK_LIMITS_DATASETS_PER_IDENTITY_MAX"),
+        ]
+        for (key, variable) in cases { #expect(SettingNames.variable(of: key) == variable) }
+        // What is no number is told under the name that was read.
+        for key in ["sync.messageBytesMax", "protection.ratesMax", "tls.reloadSeconds"] {
+            let error = try failure(nil, [SettingNames.variable(of: key): "x"])
+            #expect(error.key == key)
+        }
+    }
+
+    private static let laptop = ["TIDEMARK_BEARER_LAPTOP_TOKEN": "fedcba9876543210"]
+
+    @Test("tokens of bearers, and the order in which they are tried")
+    func bearers() throws {
+        let token = try file("token", "0123456789abcdef\n")
+        let settings = try read(
+            """
+            {"auth": {"modes": ["issuers", "bearers"]}, "bearers": ["team", "laptop"],
+             "bearer": {"team": {"tokenFile": "\(token)"},
+                        "laptop": {"identity": "us-east-1:0000-2", "pool": "\(Self.pool)"}},
+             "pools": ["app"], "pool": {"app": {"id": "\(Self.pool)"}}}
+            """, Self.laptop)
+        #expect(settings.authModes == [.issuers, .bearers])
+        let expected: [HubSettings.StaticBearer] = [
+            .init(token: HubSecret("0123456789abcdef"), reach: .space("team")),
+            .init(
+                token: HubSecret("fedcba9876543210"),
+                reach: .identity("us-east-1:0000-2", pool: Self.pool)),
+        ]
+        #expect(settings.bearers == expected)
+        let defaults = try read(nil)
+        #expect(defaults.authModes == HubSettings.AuthMode.allCases)
+        let short = try failure(
+            #"{"bearers": ["laptop"]}"#, ["TIDEMARK_BEARER_LAPTOP_TOKEN": "fedcba987654321"])
+        #expect(short.key == "bearer.token" && !short.description.contains("fedcba"))
+        let taken = try failure(
+            #"{"bearers": ["laptop"]}"#,
+            Self.laptop.merging(["TIDEMARK_ADMIN_TOKEN": "fedcba9876543210"]) { $1 })
+        #expect(taken.key == "bearer.token")
+    }
+
+    @Test(
+        "what is wrong with a bearer is told by its name",
+        arguments: [
+            (#""auth": {"modes": ["jwt"]}"#, "auth.modes"),
+            (#""auth": {"modes": ["hub", "hub"]}"#, "auth.modes"),
+            (#""bearers": ["a"]"#, "bearer.a.tokenFile"),
+            (
+                #""bearers": ["laptop"], "bearer": {"laptop": {"token": "x"}}"#,
+                "bearer.laptop.token"
+            ),
+            (
+                #""bearers": ["laptop"], "bearer": {"laptop": {"pool": "r:1"}}"#,
+                "bearer.laptop.identity"
+            ),
+            (#""bearers": ["laptop"], "bearer": {"laptop": {"space": "a:b"}}"#, "bearer.space"),
+            (
+                #""bearers": ["laptop"], "bearer": {"laptop": {"identity": "r:1", "pool": "r:1"}}"#,
+                "bearer.pool"
+            ),
+        ])
+    func bearerMistakes(_ members: String, _ key: String) throws {
+        let error = try failure("{\(members)}", Self.laptop)
+        #expect(error.key == key, "\(error)")
+    }
+
     @Test(
         "what has the wrong kind, or is out of bounds, is told by its name",
         arguments: [

@@ -115,6 +115,37 @@ struct IdentityGateTests {
         #expect(await failure(own(kept)) == .notAuthorized)
     }
 
+    @Test("what a guest was given ends when somebody signs in as that guest, and nobody else's")
+    func signedIn() async throws {
+        let (guest, other) = (try fixture.identity(), try fixture.identity())
+        func asGuest(_ facts: IdentityFacts) -> Principal {
+            .identity(facts.id, pool: fixture.pool, isAuthenticated: false)
+        }
+        let call = try call(.updateRecords, guest.id, as: asGuest(guest))
+        for _ in 0..<2 { #expect(await failure(call) == nil) }
+        #expect(await failure(asGuest(other)) == nil)
+        let facts = try fixture.identities.identity(
+            for: [IdentityFixture.login("a")],
+            asked: AskedIdentity(id: guest.id, isProven: false), in: fixture.pool, fixture.store
+        ).facts
+        #expect(facts.id == guest.id)
+        for _ in 0..<2 {
+            #expect(await failure(call) == .expiredToken)
+            #expect(await failure(asGuest(guest)) == .expiredToken)
+        }
+        #expect(await failure(own(facts)) == nil)
+        #expect(await failure(asGuest(other)) == nil)
+        // Developers ask about it as before, and nothing that was refused is still under way.
+        let developer = Principal.developer(keyID: "k", pools: nil)
+        let asked = try self.call(.listRecords, guest.id, as: developer)
+        #expect(await failure(asked) == nil)
+        #expect(fixture.identities.calls.areQuiet([guest.id]))
+        // A further login changes nothing for who had signed in.
+        let both = facts.logins + [IdentityFixture.login("b")]
+        _ = try fixture.identities.identity(for: both, in: fixture.pool, fixture.store)
+        #expect(await failure(own(facts)) == nil)
+    }
+
     @Test("a merge that was stopped is gone on with when either of the two comes")
     func stopped() async throws {
         for comesFirst in [0, 1] {

@@ -120,6 +120,27 @@ struct NativeResponderTests {
         try await threads.shutdown()
     }
 
+    @Test("Bearers of one space share its datasets, and reach nobody else's")
+    func spaces() async throws {
+        try store.dataset("hub:identities").put("secret", for: "key")
+        try store.dataset(adaNotes).put("ada's", for: "key")
+        try store.dataset("shared").put("the admin's", for: "key")
+        let (one, two) = (try directory.store("one"), try directory.store("two"))
+        let other = try directory.store("other")
+        try one.dataset("notes").put("1", for: "key")
+        try other.dataset("notes").put("2", for: "key")
+        try await one.synchronize(with: transport(.replica(space: "team")))
+        try await other.synchronize(with: transport(.replica(space: "team-2")))
+        try await two.synchronize(with: transport(.replica(space: "team")))
+        #expect(try two.datasetNames() == ["notes"])
+        #expect(try two.dataset("notes").text("key") == "1")
+        #expect(try other.datasetNames() == ["notes"])
+        #expect(try other.dataset("notes").text("key") == "2")
+        #expect(try store.dataset("space::team:notes").text("key") == "1")
+        #expect(try store.dataset(adaNotes).text("key") == "ada's")
+        try await threads.shutdown()
+    }
+
     @Test("Access keys and strangers are no replicas")
     func refusals() async throws {
         let responder = transport(.admin).responder

@@ -86,4 +86,26 @@ struct ClosedConnectionsTests {
         #expect(try fixture.identities.delete(last.id, in: store))
         #expect(ofLast.take().isClosed)
     }
+
+    @Test("who listens as a guest is let go when somebody signs in as that guest")
+    func signedIn() throws {
+        let devices = ConnectedDevices(connectionsMax: 10)
+        fixture.identities.whenAccessEnds { devices.closeAll(of: $0) }
+        let (guest, other) = (try fixture.identity(), try fixture.identity())
+        let ofGuest = try listening(guest, at: devices)
+        let ofOther = try listening(other, at: devices)
+        let asked = AskedIdentity(id: guest.id, isProven: false)
+        let login = IdentityFixture.login("a")
+        let facts = try fixture.identities.identity(
+            for: [login], asked: asked, in: fixture.pool, store
+        ).facts
+        #expect(facts.id == guest.id)
+        #expect(ofGuest.take().isClosed)
+        #expect(!ofOther.take().isClosed)
+        // One who has signed in stays when another login comes to it.
+        let again = try listening(facts, at: devices)
+        let both = [login, IdentityFixture.login("b")]
+        _ = try fixture.identities.identity(for: both, in: fixture.pool, store)
+        #expect(!again.take().isClosed)
+    }
 }

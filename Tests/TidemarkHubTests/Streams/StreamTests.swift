@@ -322,6 +322,38 @@ struct StreamTests {
         try await again.end()
     }
 
+    @Test("what comes with an identity that is merged into another one is told of that one")
+    func merged() async throws {
+        let world = try PoolWorld(try directory.store("hub"))
+        try await world.turnOnStream()
+        let identities = IdentityDirectory(clock: world.clock)
+        identities.passChanges(to: world.parts.sink)
+        for (id, subject) in [(world.alice, "a"), (world.bob, "b")] {
+            let facts = IdentityFacts(
+                id: id, pool: world.pool, created: 1, logins: [IdentityFixture.login(subject)])
+            var batch = WriteBatch()
+            try identities.put(facts, over: nil, &batch, world.store)
+            try identities.own(facts.logins, facts, &batch, world.store)
+            try world.store.write(batch)
+        }
+        try world.store.dataset("\(world.alice):notes").put("1", for: "a")
+        for name in ["notes", "plans"] {
+            try world.store.dataset("\(world.bob):\(name)").put(name, for: "b")
+        }
+        try identities.merge(world.bob, into: world.alice, in: world.store)
+        try await world.whileDelivering {
+            try await eventually("delivered") {
+                try world.recordCount(of: Outbox.datasetName) == 0
+            }
+        }
+        let told = world.target.deliveries
+        #expect(told.allSatisfy { $0.document["identityId"]?.text == world.alice.text })
+        let records = Dictionary(grouping: told) { $0.dataset ?? "" }
+            .mapValues { $0.flatMap(\.records) }
+        #expect(records == ["notes.\(world.bob)": [["b", "notes"]], "plans": [["b", "plans"]]])
+        try await world.end()
+    }
+
     @Test("what is more than a document holds comes in several, with nothing left out")
     func chunks() async throws {
         let world = try PoolWorld(try directory.store("hub"))

@@ -67,11 +67,16 @@ def a_guest_who_signs_in_keeps_the_records(hub: Any) -> None:
     guest = App(hub, GUESTS)
     guest.write("d", a="1")
     before = guest.identity
+    old = guest.sync
     guest.sign_in({PROVIDER: hub.login("dora")})
     equal(guest.identity, before, "the identity")
     equal(values(guest.list("d")["Records"]), {"a": "1"}, "the records")
     again = App(hub, GUESTS, logins={PROVIDER: hub.login("dora")})
     equal(again.identity, before, "the identity of that login")
+    # Whoever else knew the id, and what was given to it, is not that identity.
+    fails("ExpiredTokenException", REFUSED, old.list_records, **guest.path, DatasetName="d")
+    fails("NotAuthorizedException", REFUSED, guest.directory.get_credentials_for_identity,
+          IdentityId=before)
 
 
 @scenario

@@ -35,7 +35,7 @@ struct ServeCommand: StoreCommand {
     @Option(
         help: ArgumentHelp(
             "The file that holds the hub's own token, on one line: replicas with it see all "
-                + "datasets but those of identities' and the hub's.", valueName: "file"),
+                + "datasets but the hub's own.", valueName: "file"),
         completion: .file())
     var tokenFile: String?
     @Option(
@@ -106,9 +106,12 @@ struct ServeCommand: StoreCommand {
         if let tokenFile {
             settings.adminToken = HubSecret(try TokenOption.token(in: tokenFile))
         }
-        guard settings.adminToken != nil || !settings.pools.isEmpty else {
+        guard
+            settings.adminToken != nil || !settings.pools.isEmpty || !settings.bearers.isEmpty
+        else {
             throw CommandFailure(
-                .usage, "nobody could use this hub; give --token-file, or --config with pools")
+                .usage,
+                "nobody could use this hub; give --token-file, or --config with pools or bearers")
         }
         return settings
     }
