@@ -29,8 +29,8 @@ extension CognitoDefectTests {
         return .value(Array(Set(both).sorted().joined(separator: " and ").utf8))
     }
 
-    /// To answer that the datasets were merged ended in a call of a function that did not exist, and
-    /// no callback ever; and the callback that the guide named was never called.
+    /// To answer that the datasets were merged ended in a call of a function that did not exist,
+    /// and no callback ever; and the callback that the guide named was never called.
     @Test("2.6.2: merging a merged dataset completes")
     func mergingAMergedDatasetCompletes() async throws {
         try link("guests")
@@ -56,8 +56,8 @@ extension CognitoDefectTests {
         try expectEqual([a, b], dataset: "profile")
     }
 
-    /// Android: what one identity had was copied to the other by SQL text, and failed where both had
-    /// a dataset, or a record, of one name.
+    /// Android: what one identity had was copied to the other by SQL text, and failed where both
+    /// had a dataset, or a record, of one name.
     @Test("2.7 Android: identities are linked where both have the same names")
     func identitiesAreLinkedWhereBothHaveTheSameNames() async throws {
         try link("profile.guest")
