@@ -146,8 +146,8 @@ extension CognitoDefectTests {
         let description = "not today"
     }
 
-    /// Swift: the interval of full exchanges was counted from the last exchange of any kind, so that
-    /// who exchanged every day never made one again.
+    /// Swift: the interval of full exchanges was counted from the last exchange of any kind, so
+    /// that who exchanged every day never made one again.
     @Test("5.4: frequent exchanges do not put off the full one")
     func frequentExchangesDoNotPutOffTheFullOne() async throws {
         let time = VirtualEnvironment(passesBySleeping: true)

@@ -6,13 +6,17 @@ import Tidemark
 // 2.6 and 2.7 once more: datasets that go into others because identities were linked.
 
 extension CognitoDefectTests {
-    /// A hub at which what a guest had written is to go into the profile.
-    private func link(_ guests: String) throws {
+    /// A profile on both sides, and at the hub what a guest had written.
+    private func write(_ guests: String) throws {
         for number in 0..<6 {
             try a.dataset("profile").put("ours", for: "key \(number)")
             try b.dataset("profile").put("the hub's", for: "key \(number + 2)")
             try b.dataset(guests).put("a guest's", for: "key \(number + 4)")
         }
+    }
+
+    /// What the guest had written is to go into the profile.
+    private func link(_ guests: String) throws {
         try b.store.noteMerged(MergedDataset(name: guests, origin: "guest"), into: "profile")
     }
 
@@ -29,10 +33,11 @@ extension CognitoDefectTests {
         return .value(Array(Set(both).sorted().joined(separator: " and ").utf8))
     }
 
-    /// To answer that the datasets were merged ended in a call of a function that did not exist, and
-    /// no callback ever; and the callback that the guide named was never called.
+    /// To answer that the datasets were merged ended in a call of a function that did not exist,
+    /// and no callback ever; and the callback that the guide named was never called.
     @Test("2.6.2: merging a merged dataset completes")
     func mergingAMergedDatasetCompletes() async throws {
+        try write("guests")
         try link("guests")
         let (asked, policy) = (Box<[String]>(), Self.united)
         let synchronizer = Synchronizer(
@@ -56,16 +61,17 @@ extension CognitoDefectTests {
         try expectEqual([a, b], dataset: "profile")
     }
 
-    /// Android: what one identity had was copied to the other by SQL text, and failed where both had
-    /// a dataset, or a record, of one name.
+    /// Android: what one identity had was copied to the other by SQL text, and failed where both
+    /// had a dataset, or a record, of one name.
     @Test("2.7 Android: identities are linked where both have the same names")
     func identitiesAreLinkedWhereBothHaveTheSameNames() async throws {
-        try link("profile.guest")
-        // The name is taken here, too, by something of this device's own.
+        try write("profile.guest")
+        // This device has one of that name, too, and a record of one name in it.
         try a.dataset("profile.guest").put("mine", for: "key 9")
         let policy = Self.united
         try await a.store.synchronize(
             with: b.transport, options: SyncOptions(policy: policy))
+        try link("profile.guest")
         try await a.dataset("profile").synchronize(
             with: b.transport, options: merging { _ in .merge(policy) })
         for replica in [a, b] {
@@ -74,6 +80,7 @@ extension CognitoDefectTests {
         try expectEqual([a, b], dataset: "profile")
         let values = try b.dataset("profile").records().collect().compactMap(\.valueText)
         #expect(values.count == 10)
+        #expect(try b.dataset("profile").text("key 9")?.contains("mine") == true)
         // Nothing of what any of the two had is gone.
         for number in 0..<10 {
             let text = try b.dataset("profile").text("key \(number)") ?? ""

@@ -76,6 +76,34 @@ struct SyncTimesTests {
         await synchronizer.shutdown()
     }
 
+    /// The run failed, and what had come to its end in it before that did not.
+    @Test func whatEndedWholeInARunThatFailedCounts() async throws {
+        for name in ["notes", "plans"] { try a.dataset(name).put("1", for: "key") }
+        let (responder, isBroken) = (b.responder, Box<Bool>())
+        let transport = ScriptedTransport { request throws(SyncError) in
+            if case .push(let push) = try SyncMessage(MessageFrame.decoded(request)),
+                push.address.dataset == "plans"
+            {
+                isBroken.set(true)
+            }
+            guard isBroken.all.isEmpty else { throw SyncError(.unreachable, "no route") }
+            return responder.respond(to: request)
+        }
+        let synchronizer = Synchronizer(
+            store: a.store, transport: transport,
+            options: SynchronizerOptions(
+                name: "b", exchange: SyncOptions(parallelDatasetsMax: 1)), environment: time)
+        let start = time.now()
+        let error = await #expect(throws: SyncError.self) { try await synchronizer.synchronize() }
+        #expect(error?.code == .unreachable)
+        // Not when the run gave up, which was some waits later.
+        #expect(time.now() > start)
+        #expect(try synchronizer.lastSync(of: "notes") == start)
+        #expect(try synchronizer.lastSync(of: "plans") == nil)
+        #expect(synchronizer.lastReport?["notes"]?.isComplete == true)
+        await synchronizer.shutdown()
+    }
+
     /// A dataset that is deleted, here or there, leaves no time of its own behind.
     @Test func aDeletedDatasetIsForgotten() async throws {
         for name in ["notes", "plans"] { try a.dataset(name).put("1", for: "key") }

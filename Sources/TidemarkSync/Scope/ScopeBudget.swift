@@ -1,12 +1,12 @@
 import Tidemark
 
 // What one answer about a part may cost whoever gives it. The asker chooses the scope, and a scope
-// that nothing belongs to has every change looked at and nothing sent: no bound of a page would ever
-// be met. So the bounds are of what is looked at, and a scope that is dearer to evaluate has fewer
-// changes looked at and fewer values read:
+// that nothing belongs to has every change looked at and nothing sent: no bound of a page would
+// ever be met. So the bounds are of what is looked at, and of a scope that is dearer to evaluate
+// fewer changes are looked at and fewer values read:
 //
-//   changes * bytes of the scopes    <= 65,536 * 256     each condition is looked at for each change
-//   value bytes * conditions on them <= 32 MiB * 8       each may go through the whole value
+//   changes * bytes of the scopes    <= 65,536 * 256   each condition is evaluated for each change
+//   value bytes * conditions on them <= 32 MiB * 8     each may go through the whole value
 //
 // The asker asks on behind what was looked at.
 

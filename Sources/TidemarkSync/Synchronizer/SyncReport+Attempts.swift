@@ -2,8 +2,8 @@ import Tidemark
 
 // A run may take several attempts, each with a report of its own, and tells of them as of one.
 //
-// - What was done adds up: records, conflicts, pages, bytes. An attempt goes on where the one before
-//   ended, so nothing is done twice.
+// - What was done adds up: records, conflicts, pages, bytes. An attempt goes on where the one
+//   before ended, so nothing is done twice.
 // - How things stand is what the last attempt found, as far as it came to look.
 
 extension SyncReport {

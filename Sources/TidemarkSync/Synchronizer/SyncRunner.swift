@@ -54,8 +54,8 @@ final class SyncRunner: Sendable {
         history.withLock { $0.note(outcome, at: now) }
         switch outcome {
         case .success(let report):
-            keep { (book) throws(StoreError) in
-                try book.note(report, isAll: wish.names == nil, at: now)
+            if wish.names == nil, report.isComplete {
+                keep { (book) throws(StoreError) in try book.noteAll(at: now) }
             }
             if wish.isBackground {
                 for error in report.datasets.compactMap(\.error) {
@@ -100,6 +100,9 @@ final class SyncRunner: Sendable {
             let report = await store.synchronizeEach(
                 with: transport, datasets: due, options: exchangeOptions(wish, isFull))
             total.takeIn(report)
+            let now = environment.now()
+            // Whatever becomes of the attempts that follow.
+            keep { (book) throws(StoreError) in try book.note(report, at: now) }
             let isLast = attempt == options.attemptsMax
             if let error = report.error {
                 guard error.isTransient, !isLast else {

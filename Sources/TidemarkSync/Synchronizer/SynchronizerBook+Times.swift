@@ -18,10 +18,10 @@ extension SynchronizerBook {
         try time(key(.fullExchange))
     }
 
-    /// Notes what has ended whole. Not durably: who loses such a time has only to exchange again.
-    ///
-    /// - Parameter isAll: whether it was an exchange of all datasets.
-    func note(_ report: SyncReport, isAll: Bool, at now: UInt64) throws(StoreError) {
+    /// Notes which datasets have ended whole, in a run that may go on or fail. Not durably: who
+    /// loses such a time has only to exchange again.
+    func note(_ report: SyncReport, at now: UInt64) throws(StoreError) {
+        guard report.datasets.contains(where: \.isComplete) else { return }
         let book = try store.systemDataset(.sync)
         var batch = WriteBatch()
         for outcome in report.datasets where outcome.isComplete {
@@ -33,10 +33,13 @@ extension SynchronizerBook {
                 batch.put(Self.bytes(now), for: key, in: book)
             }
         }
-        if isAll, report.isComplete {
-            batch.put(Self.bytes(now), for: key(.exchangeOfAll), in: book)
-        }
         try store.write(batch, durability: .memory)
+    }
+
+    /// Notes that an exchange of all datasets has ended whole.
+    func noteAll(at now: UInt64) throws(StoreError) {
+        let book = try store.systemDataset(.sync)
+        try book.put(Self.bytes(now), for: key(.exchangeOfAll), durability: .memory)
     }
 
     func noteFullSync(at now: UInt64) throws(StoreError) {
