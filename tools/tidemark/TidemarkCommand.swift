@@ -37,6 +37,7 @@ struct TidemarkCommand: AsyncParsableCommand {
         // A closed pipe is then an error of write(2), which OutputStream turns into a quiet end;
         // the signal would kill `serve` when a peer hangs up.
         signal(SIGPIPE, SIG_IGN)
+        Interruption.handle()
         occupyStandardDescriptors()
         do {
             try checkArgumentsAreText()
@@ -79,7 +80,7 @@ struct TidemarkCommand: AsyncParsableCommand {
         if exitCode(for: error) == .success {
             let output = OutputStream()
             do {
-                try output.writeLine(fullMessage(for: error))
+                try output.writeLine(HelpText.fitted(fullMessage(for: error)))
                 try output.flush()
                 return .fine
             } catch {
