@@ -22,7 +22,8 @@ struct TidemarkCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
-            QuarantineCommand.self, InspectCommand.self,
+            QuarantineCommand.self, InspectCommand.self, WhyCommand.self, BenchCommand.self,
+            SimulateCommand.self, SoakCommand.self, ManualCommand.self, CompletionsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
