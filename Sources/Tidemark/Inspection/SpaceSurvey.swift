@@ -248,11 +248,11 @@ private struct SurveyWork {
         bytesLeft -= rawCount
         let bytes = try parts.dataBytes(of: block)
         defer { withExtendedLifetime(bytes) {} }
-        guard let view = unsafe DataBlockView(base: bytes.bytes.base, rawCount: rawCount) else {
+        guard let entries = unsafe DataBlockView(base: bytes.bytes.base, rawCount: rawCount) else {
             return true
         }
-        for slot in 0..<view.count {
-            guard let entry = view.entry(at: slot) else { continue }
+        for slot in 0..<entries.count {
+            guard let entry = entries.entry(at: slot) else { continue }
             var isNewest = !entry.isSuperseded
             if isNewest {
                 isNewest = try !view.hasNewer(
