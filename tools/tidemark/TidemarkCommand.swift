@@ -25,6 +25,8 @@ struct TidemarkCommand: AsyncParsableCommand {
             QuarantineCommand.self, InspectCommand.self,
             DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
             FailedCommand.self, ConflictsCommand.self,
+            WhyCommand.self, BenchCommand.self,
+            SimulateCommand.self, SoakCommand.self, ManualCommand.self, CompletionsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
@@ -39,6 +41,7 @@ struct TidemarkCommand: AsyncParsableCommand {
         // A closed pipe is then an error of write(2), which OutputStream turns into a quiet end;
         // the signal would kill `serve` when a peer hangs up.
         signal(SIGPIPE, SIG_IGN)
+        Interruption.handle()
         occupyStandardDescriptors()
         do {
             try checkArgumentsAreText()
@@ -81,7 +84,7 @@ struct TidemarkCommand: AsyncParsableCommand {
         if exitCode(for: error) == .success {
             let output = OutputStream()
             do {
-                try output.writeLine(fullMessage(for: error))
+                try output.writeLine(HelpText.fitted(fullMessage(for: error)))
                 try output.flush()
                 return .fine
             } catch {

@@ -18,13 +18,16 @@ public final class OperationCursor {
     private var log: Memtable?
 
     init(
-        _ view: ReadView, of engine: Engine, dataset: String?
+        _ view: ReadView, of engine: Engine, dataset: String?,
+        fileIs isWanted: (String) -> Bool
     ) throws(StoreError) {
         var sealed: [Source] = []
-        for segment in view.segments.reversed() {
+        for segment in view.segments.reversed()
+        where isWanted(FileName.sealed(segment.number)) {
             sealed.append(.sealed(segment, try segment.parts()))
         }
-        let logs = view.memtables.reversed().map { Source.log($0) }
+        let logs = view.memtables.reversed()
+            .filter { isWanted(FileName.log($0.log.number)) }.map { Source.log($0) }
         sources = (sealed + logs)[...]
         self.engine = engine
         self.dataset = dataset
