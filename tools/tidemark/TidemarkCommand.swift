@@ -24,7 +24,7 @@ struct TidemarkCommand: AsyncParsableCommand {
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
             QuarantineCommand.self, InspectCommand.self,
             DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
-            FailedCommand.self, ConflictsCommand.self,
+            FailedCommand.self, ConflictsCommand.self, TopCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
