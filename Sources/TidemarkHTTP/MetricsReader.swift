@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
+import NIOHTTP1
 package import TidemarkSync
 
 /// Reads the page on which a hub tells what it measures, on a connection that is kept.

@@ -25,6 +25,7 @@ struct TidemarkCommand: AsyncParsableCommand {
             QuarantineCommand.self, InspectCommand.self,
             DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
             FailedCommand.self, ConflictsCommand.self, TopCommand.self,
+            ReportCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
