@@ -65,7 +65,8 @@ import Testing
             }
             return page(lines.joined(separator: "\n"))
         }
-        let usual = frame(buckets([1_000, 1_000, 1_000, 1_000]), buckets([1_000, 1_090, 1_100, 1_100]))
+        let usual = frame(
+            buckets([1_000, 1_000, 1_000, 1_000]), buckets([1_000, 1_090, 1_100, 1_100]))
         #expect(value("requestTimeMedian", in: usual) == 0.01)
         #expect(value("requestTimeP99", in: usual) == 0.1)
         let beyond = frame(buckets([0, 0, 0, 0]), buckets([0, 0, 0, 5]))

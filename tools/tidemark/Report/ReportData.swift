@@ -35,8 +35,10 @@ struct ReportData {
         keySizes = entries.keySizes
         valueSizes = entries.valueSizes
         writes = Timeline(
-            [(name: "puts", moments: entries.puts), (name: "deletions", moments: entries.deletions)],
-            now: now)
+            [
+                (name: "puts", moments: entries.puts),
+                (name: "deletions", moments: entries.deletions),
+            ], now: now)
         let names = try store.datasetNames()
         datasetCount = names.count
         var past = DatasetPasts()

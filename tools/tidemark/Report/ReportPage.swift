@@ -129,7 +129,8 @@ struct ReportPage {
         try section("Writes over time", legend: [("live", "puts"), ("dead", "deletions")])
         try write(data.writes, title: "Versions that are kept, by when they were written")
         try section("Changes exchanged", legend: [("live", "pulled"), ("keys", "pushed here")])
-        try write(data.exchanges, styles: ["live", "keys"], title: "Changes that exchanges brought")
+        try write(
+            data.exchanges, styles: ["live", "keys"], title: "Changes that exchanges brought")
     }
 
     private func writeConflicts() throws {
@@ -207,7 +208,8 @@ struct ReportPage {
 
     private func writeLeftOut(_ count: Int, _ noun: String) throws {
         guard count > 0 else { return }
-        try output.write("<p class=\"note\">And \(Quantities.counted(count, "more \(noun)")).</p>\n")
+        let rest = Quantities.counted(count, "more \(noun)")
+        try output.write("<p class=\"note\">And \(rest).</p>\n")
     }
 
     /// Those that weigh most, in the order in which they came.
