@@ -22,11 +22,10 @@ struct TidemarkCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
-            QuarantineCommand.self, InspectCommand.self,
-            DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
-            FailedCommand.self, ConflictsCommand.self,
-            WhyCommand.self, BenchCommand.self,
-            SimulateCommand.self, SoakCommand.self, ManualCommand.self, CompletionsCommand.self,
+            QuarantineCommand.self, InspectCommand.self, DiffCommand.self, DigestCommand.self,
+            PeersCommand.self, PendingCommand.self, FailedCommand.self, ConflictsCommand.self,
+            WhyCommand.self, BenchCommand.self, SimulateCommand.self, SoakCommand.self,
+            ManualCommand.self, CompletionsCommand.self, TopCommand.self, ReportCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

@@ -18,6 +18,19 @@ extension Dataset {
         }
     }
 
+    /// Hands out since when each conflict waits, the one that has waited longest first; one that was
+    /// settled by itself meanwhile is among them. O(what waits).
+    ///
+    /// - Parameter body: returns whether to go on.
+    /// - Throws: `closed`, `corruption`, `inputOutput`; what the body throws.
+    package func forEachWaitingConflict(
+        _ body: (HybridTime) throws(StoreError) -> Bool
+    ) throws(StoreError) {
+        try PendingBook.forEach(in: self) { (found) throws(StoreError) in
+            try body(found.entry.time)
+        }
+    }
+
     /// The last batch of changes that each peer brought and that is still remembered. O(batches).
     ///
     /// - Throws: `closed`, `corruption`, `inputOutput`.

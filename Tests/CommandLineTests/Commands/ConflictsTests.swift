@@ -160,7 +160,8 @@ import TidemarkSync
             try Golden.expect(flour, is: "conflicts-show", replacing: names.replacements)
             let waiting = try await tool.succeed(
                 "conflicts", "show", names.store, "prices", "bun", "--json")
-            try Golden.expect(waiting.text, is: "conflicts-show-json", replacing: names.replacements)
+            try Golden.expect(
+                waiting.text, is: "conflicts-show-json", replacing: names.replacements)
             let replayed = try await tool.succeed(
                 "conflicts", "replay", names.store, "recipes", "--policy", "auto"
             ).text

@@ -156,8 +156,9 @@ import TidemarkSync
         let outcome = try await tool.succeed("diff", north, south)
         expectSafeForTerminal(outcome.text)
         #expect(outcome.lines.count == HostileKeys.all.count + 2)
-        #expect(try await tool.succeed("diff", north, south, "--json").objects().count
-            == HostileKeys.all.count + 1)
+        #expect(
+            try await tool.succeed("diff", north, south, "--json").objects().count
+                == HostileKeys.all.count + 1)
     }
 
     /// The walk over two sides against a comparison of two dictionaries.

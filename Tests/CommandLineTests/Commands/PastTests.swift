@@ -83,7 +83,8 @@ import Tidemark
         _ = try fill()
         expectFailure(try await tool.run("get", store, "fruits", "apple", "--at", "5"), .usage)
         expectFailure(
-            try await tool.run("get", store, "fruits", "apple", "--at", "yesterday"), .usage, "--at")
+            try await tool.run("get", store, "fruits", "apple", "--at", "yesterday"), .usage, "--at"
+        )
         expectFailure(
             try await tool.run("scan", store, "fruits", "--at", "9999-01-01T00:00:00Z"), .usage)
         try await tool.succeed("compact", store)
@@ -108,10 +109,11 @@ import Tidemark
         #expect(MomentArgument(argument: text) == nil)
     }
 
-    @Test(arguments: [
-        (0, "0 s"), (999, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (7_200_000, "2 h"),
-        (86_400_000 * 1_234, "1,234 d"),
-    ] as [(UInt64, String)])
+    @Test(
+        arguments: [
+            (0, "0 s"), (999, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (7_200_000, "2 h"),
+            (86_400_000 * 1_234, "1,234 d"),
+        ] as [(UInt64, String)])
     func ages(milliseconds: UInt64, text: String) {
         #expect(Age.text(milliseconds: milliseconds) == text)
         #expect(Age.text(since: 5, now: 5 + milliseconds) == text)

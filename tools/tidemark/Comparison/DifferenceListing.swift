@@ -61,7 +61,9 @@ final class DifferenceListing {
         if isJSON {
             var line = JSONLine()
             line.add("kind", "summary")
-            for kind in RecordDifference.Kind.allCases { line.add(kind.rawValue, counts[kind] ?? 0) }
+            for kind in RecordDifference.Kind.allCases {
+                line.add(kind.rawValue, counts[kind] ?? 0)
+            }
             line.add("uncertain", uncertainCount)
             return try output.write(line.line)
         }
