@@ -21,10 +21,12 @@ struct CheckBundleCommand: StoreCommand {
 
     mutating func run(_ output: OutputStream) async throws {
         let bundle: BundleSummary
-        do {
+        do throws(SyncError) {
             bundle = try BundleSummary(ofFileAt: file)
-        } catch let error as SyncError where error.code == .damagedBundle && format.json {
-            try output.write(JSONLine(damage: error, in: file).line)
+        } catch {
+            if error.code == .damagedBundle, format.json {
+                try output.write(JSONLine(damage: error, in: file).line)
+            }
             throw error
         }
         if format.json {
