@@ -35,9 +35,10 @@ import Testing
         let before = try await tool.succeed("export", store, "d").output
         let text = try await tool.succeed("compact", store).text
         let lines = text.split(separator: "\n").map(String.init)
-        #expect(lines.count == 3)
+        #expect(lines.count == 4)
         let dropped = #/dropped [0-9,]+ versions, of these 0 deletions/#
-        #expect(lines.last?.wholeMatch(of: dropped) != nil)
+        #expect(lines[2].wholeMatch(of: dropped) != nil)
+        #expect(lines[3].wholeMatch(of: #/freed   [0-9,]+ bytes/#) != nil)
         let form = #/(before|after)\s+([0-9,]+) bytes in [0-9]+ segments?, [0-9,]+ bytes on disk/#
         let numbers = try lines.prefix(2).map { line in
             let match = try #require(line.wholeMatch(of: form), "\(line)")
