@@ -1,8 +1,9 @@
 /// Adds up what a compaction would write, by doing all of its work and keeping nothing of it: so what
-/// it tells is what would come of it, with compression and indexes, to the byte. Takes the time of a
-/// compaction without that of the disk's writing, the memory, and no space.
+/// it tells is what would come of it, with compression and indexes. Takes the time of a compaction
+/// without that of the disk's writing, the memory, and no space.
 ///
-/// What lies in the logs counts as if it had been sealed. For one thread.
+/// What lies in the logs counts as if it had been sealed, but for the few records of the store's own
+/// that sealing adds. For one thread.
 final class CompactionPlan {
     private let engine: Engine
     private let image: StoreImage
