@@ -52,6 +52,35 @@ import Testing
         #expect(operations.count == 5_000)
     }
 
+    /// What a dry run tells comes true, and it changes nothing.
+    @Test(arguments: [[], ["--dataset", "d", "--prefix", "2"]])
+    func aDryRun(part: [String]) async throws {
+        try await fill(1)
+        try await tool.succeed("compact", store)
+        try await fill(1)
+        func compact(_ more: [String]) async throws -> [String: Any] {
+            let arguments = ["compact", store, "--json"] + part + more
+            let running = try RunningCommand(
+                try CommandLineTool.binary(), arguments, in: tool.directory)
+            return try #require(try await running.outcome().objects().first)
+        }
+        let planned = try await expectUnchanged(store) { try await compact(["--dry-run"]) }
+        #expect(planned["isDryRun"] as? Bool == true)
+        let text = try await tool.succeed("compact", store, "--dry-run").text
+        expectSafeForTerminal(text)
+        let labels = text.split(separator: "\n").map { $0.prefix(8) }
+        #expect(labels == ["now     ", "then    ", "drops   ", "frees   "])
+        let done = try await compact([])
+        for figure in ["segmentsAfter", "entriesDropped", "tombstonesDropped"] {
+            #expect(planned[figure] as? Int == done[figure] as? Int, "\(figure)")
+        }
+        let (then, after) = (
+            try #require(planned["bytesAfter"] as? Int), try #require(done["bytesAfter"] as? Int)
+        )
+        // Sealing the log adds what the store itself remembers of its datasets.
+        #expect(abs(then - after) < 4_096, "\(then) were planned, \(after) came of it")
+    }
+
     /// A dataset or a range of keys is compacted by itself, and a program can read what became
     /// of it.
     @Test func compactionOfAPart() async throws {
