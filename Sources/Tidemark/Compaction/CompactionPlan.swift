@@ -69,20 +69,25 @@ final class CompactionPlan {
             cursors.append(try RunCursor(run))
             for segment in run.segments { losses.formUnion(try segment.parts().losses()) }
         }
+        let engine = engine
+        let memtables = source.memtables.map { MemtableCursor($0, isWhole: true) }
         var merge = SegmentMerge(
-            cursor: MergeCursor(
-                memtables: source.memtables.map { MemtableCursor($0, isWhole: true) },
-                runs: cursors, order: .forward),
+            cursor: MergeCursor(memtables: memtables, runs: cursors, order: .forward),
             reachesOldest: source.reachesOldest,
-            retention: isSealing ? engine.retentionInSealing(of:) : engine.retention(of:),
+            retention: { (dataset) throws(StoreError) -> Retention in
+                guard isSealing else { return try engine.retention(of: dataset) }
+                return try engine.retentionInSealing(of: dataset)
+            },
             isStoreRecordNeeded: engine.isNeeded, losses: losses, start: source.start,
-            end: source.end,
-            isCancelled: { [self] in
-                let done = min(bytesDone + writer.byteCount, bytesTotal)
-                progress?(CompactionProgress(bytesDone: done, bytesTotal: bytesTotal))
-                return false
-            })
+            end: source.end, isCancelled: { self.tell(writer) })
         _ = try merge.write(to: writer)
+    }
+
+    /// Tells how far it has come; never breaks off.
+    private func tell(_ writer: SegmentRunWriter) -> Bool {
+        let done = min(bytesDone + writer.byteCount, bytesTotal)
+        progress?(CompactionProgress(bytesDone: done, bytesTotal: bytesTotal))
+        return false
     }
 
     // MARK: - Report

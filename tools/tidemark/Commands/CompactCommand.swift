@@ -65,8 +65,8 @@ struct CompactCommand: StoreCommand {
                 bar.update(bytes: progress.bytesDone, of: progress.bytesTotal)
             }
             if let dataset {
-                let dataset = try target.dataset(dataset, in: store)
-                report = try dataset.planCompaction(range, progress: tell)
+                let chosen = try target.dataset(dataset, in: store)
+                report = try chosen.planCompaction(range, progress: tell)
             } else {
                 report = try store.planCompaction(progress: tell)
             }
