@@ -26,6 +26,8 @@ struct TidemarkCommand: AsyncParsableCommand {
             PeersCommand.self, PendingCommand.self, FailedCommand.self, ConflictsCommand.self,
             WhyCommand.self, BenchCommand.self, SimulateCommand.self, SoakCommand.self,
             ManualCommand.self, CompletionsCommand.self, TopCommand.self, ReportCommand.self,
+            RepairCommand.self, SalvageCommand.self, BackupCommand.self, RestoreCommand.self,
+            CheckBundleCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

@@ -98,7 +98,7 @@ private final class MomentWriter {
     }
 
     func write() throws(StoreError) -> RestoredMoment {
-        for name in try source.datasetNamesForSync() {
+        for name in try source.datasetNamesForSync() where DatasetName.isValid(name) {
             if let dataset = try source.existingDataset(name) {
                 try write(dataset)
             } else if let known = try source.datasetForSync(name, creating: false) {
