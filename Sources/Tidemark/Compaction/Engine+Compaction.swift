@@ -85,7 +85,7 @@ extension Engine {
         monitor.lock()
         defer { monitor.unlock() }
         try checkWritable()
-        while isCompacting || isPreparing || sealQueue.count >= Self.sealQueueMax {
+        while isCompacting || isPreparing || sealQueue.count >= Limits.sealQueueMax {
             awaitBackground()
             try checkWritable()
         }

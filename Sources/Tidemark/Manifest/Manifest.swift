@@ -109,8 +109,7 @@ struct Manifest: Hashable {
         let path = "\(directory)/\(fileName)"
         let file = try storage.openFile(path, .read)
         let size = try file.size()
-        // A bound far above any real manifest, so that no false size takes all memory.
-        guard size <= 1 << 30 else {
+        guard size <= Limits.manifestBytesMax else {
             throw Malformed("a manifest of \(size) bytes is impossible").error(in: path, at: nil)
         }
         let whole = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in

@@ -6,10 +6,6 @@ extension Engine {
     /// So many changes in the log are given out record by record sooner than sealed for that.
     private static let unsealedCountMax: UInt64 = 8_192
 
-    /// Tables longer than that are not sent. Vectors that were written out once are whole in
-    /// memory, about twelve times as long.
-    private static let tablesBytesMax = 1 << 20
-
     /// Seals what is in the log if much of the dataset is there only, or that it has its number.
     func sealForOffer(of state: DatasetState) throws(StoreError) {
         guard !options.isReadOnly else { return }
@@ -29,7 +25,7 @@ extension Engine {
         defer { monitor.unlock() }
         try checkOpen()
         guard isWanted() else { return }
-        while isPreparing || sealQueue.count >= Self.sealQueueMax {
+        while isPreparing || sealQueue.count >= Limits.sealQueueMax {
             awaitBackground()
             try checkWritable()
         }
@@ -113,7 +109,7 @@ extension Engine {
             let isNamed = try parts.origins(of: dataset, in: range, buffer)
             tables = parts.tables.encoded(keeping: isNamed)
         }
-        guard tables.count <= Self.tablesBytesMax else { return nil }
+        guard tables.count <= Limits.offeredTablesBytesMax else { return nil }
         let start = parts.directory.offset(of: range.blocks.lowerBound)
         let end = parts.directory.offset(of: range.blocks.upperBound)
         return SegmentOffer.Segment(
