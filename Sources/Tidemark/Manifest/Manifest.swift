@@ -145,3 +145,19 @@ struct Manifest: Hashable {
         try storage.syncDirectory(directory)
     }
 }
+
+extension Manifest {
+    /// Holds a log, by its header, against what is known of it here.
+    /// - Throws: `corruption` if it is of another store, or of a size that it cannot have.
+    func check(_ log: LogSegment, _ header: FileHeader) throws(StoreError) {
+        guard header.tag == tag else {
+            throw Malformed("the log is of another store").error(in: log.path, at: 48)
+        }
+        let sizeMin = log.number == closedLog ? closedSize : 0
+        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
+            throw Malformed(
+                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
+            ).error(in: log.path, at: UInt64(log.reserved))
+        }
+    }
+}

@@ -17,33 +17,6 @@ extension Engine {
         }
     }
 
-    /// Ends the active log and waits until it is sealed, if that is wanted.
-    ///
-    /// - Parameter isWanted: asked under `monitor`.
-    func sealLog(if isWanted: () -> Bool) throws(StoreError) {
-        monitor.lock()
-        defer { monitor.unlock() }
-        try checkOpen()
-        guard isWanted() else { return }
-        while isPreparing || sealQueue.count >= Limits.sealQueueMax {
-            awaitBackground()
-            try checkWritable()
-        }
-        if let active, !active.isEmpty || catalog.hasTouched {
-            do throws(StoreError) {
-                try rotate(payloadBytes: 0)
-            } catch {
-                stopWriting(error)
-                throw error
-            }
-        }
-        let last = sealQueue.last?.memtable.log.number ?? 0
-        while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
-            awaitBackground()
-            try checkWritable()
-        }
-    }
-
     func segmentOffer(
         of state: DatasetState, bytesMin: UInt64
     ) throws(StoreError) -> SegmentOffer? {
