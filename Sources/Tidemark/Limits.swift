@@ -64,3 +64,56 @@ public enum Limits {
     /// Threads of one verification: more than any disk has use for.
     public static let verificationThreads = 1...64
 }
+
+// MARK: - Files
+
+extension Limits {
+    /// Bytes of a log: offsets in it have 32 bits.
+    static let logBytesMax = UInt64(UInt32.max)
+    /// Bytes of a manifest: far above any real one, so that no false size takes all memory.
+    static let manifestBytesMax: UInt64 = 1 << 30
+    /// Bytes of the origin of a part: its marks are for 4 MiB each, and a segment has a gigabyte.
+    static let partOriginBytesMax: UInt64 = 4 << 20
+    /// Bytes between two marks of a part: a range of blocks, the last of which may be of any size.
+    static let partRangeBytesMax = UInt64(valueBytesMax) + (64 << 20)
+    /// For how long a part is kept that nobody asks for: a week, in which the peer has mostly
+    /// merged what it gave out.
+    static let partAgeMillisecondsMax: UInt64 = 7 * 86_400_000
+    /// Numbers of datasets that may be passed over at once to take over what a peer has sealed, of
+    /// 2^31: so no peer uses them up in a few steps.
+    static let datasetNumbersPassedMax: DatasetID = 1 << 24
+    /// Segments of one offer to a replica that has nothing: what the tables of as many may take is
+    /// bounded by that.
+    package static let offeredSegmentsMax = 4_096
+    /// Bytes of the tables of a segment that is offered. Vectors that were written out once are
+    /// whole in memory, about twelve times as long.
+    static let offeredTablesBytesMax = 1 << 20
+    /// Attempts to open a store beside its writer: more than any writer can be ahead by luck, since
+    /// sealing a log takes longer than copying it.
+    static let readOnlyAttemptsMax = 100
+}
+
+// MARK: - Memory
+
+extension Limits {
+    /// Memtables that may wait to be sealed beside the active one: their memory is bounded so.
+    static let sealQueueMax = 2
+    /// Bytes of a ``StoreOptions/memoryLimit`` that are not for the block cache: a memtable of some
+    /// ten thousand entries and segments of some 60,000.
+    static let workingBytesMin = 4 << 20
+    /// States of datasets that stay in memory although nobody holds them: about 1.5 MB.
+    static let keptDatasetStatesMax = 4_096
+    /// Datasets whose changes are noted between two exchanges, 8 to 16 MB; of more nothing is known
+    /// any more, and all are looked at.
+    static let rosterNamesMax = 65_536
+    /// Spans of deleted keys that walks leap over: a few queues.
+    static let gapsMax = 16
+    /// Tables of sums: for datasets that are compared again and again.
+    static let sumTablesMax = 64
+    /// Leaves of all tables of sums together, but for one table that has more: some 9 MB with short
+    /// keys.
+    static let sumLeavesMax = 65_536
+    /// Places of damage that are told in one opening: a disk that fails altogether tells no more by
+    /// more of them.
+    static let damagedPlacesMax = 1_000
+}

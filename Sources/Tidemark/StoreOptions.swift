@@ -79,7 +79,7 @@ public struct StoreOptions: Hashable, Sendable {
     /// want it.
     package var segmentEntriesMax = Limits.segmentEntriesMax
     /// How many states of datasets stay in memory although nobody holds them. For tests.
-    package var keptDatasetStatesMax = DatasetCatalog.keptMaxDefault
+    package var keptDatasetStatesMax = Limits.keptDatasetStatesMax
     /// Whether the store does all work on the thread of its caller, when that would wait for it,
     /// and starts no thread of its own: see ``Store/compactStep()``. One thread uses it then, and
     /// what it does follows from what it is told. For simulations.

@@ -25,9 +25,6 @@ package struct StoreMark: Hashable, Sendable {
 /// Thread rule: everything under the store's writer lock. Nothing of this is on disk; after a
 /// crash the marks are those of another incarnation, and everything is looked at once.
 struct ChangeRoster {
-    /// Datasets that are noted at most, 8 to 16 MB; of more, nothing is known any more.
-    static let namesMax = 65_536
-
     private struct Line {
         let name: String
         let epoch: UInt64
@@ -45,7 +42,7 @@ struct ChangeRoster {
     private var epochs: [String: UInt64] = [:]
     private let namesMax: Int
 
-    init(namesMax: Int = ChangeRoster.namesMax) {
+    init(namesMax: Int = Limits.rosterNamesMax) {
         self.namesMax = namesMax
     }
 

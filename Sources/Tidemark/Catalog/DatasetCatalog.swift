@@ -23,8 +23,6 @@
 /// Thread rule: everything under the store's writer lock. A crash leaves nothing behind, since
 /// nothing of this is on disk.
 struct DatasetCatalog {
-    /// States that stay in memory although nobody holds them: about 1.5 MB.
-    static let keptMaxDefault = 4_096
     /// How many are looked at to let some go, for each that comes: more than one, so that memory
     /// shrinks to the bound after many were held at once.
     private static let examinedEach = 4

@@ -6,7 +6,7 @@ enum CompactionChoice {
     static let tombstonesMin: UInt64 = 16_384
     /// Nor are fewer than this part of a dataset's entries: so that for each tombstone that goes no
     /// more than so many entries are written anew.
-    private static let tombstoneShare: UInt64 = 4
+    static let tombstoneShare: UInt64 = 4
 
     /// Size-tiered: the newest runs, as long as each is at most as large as all newer ones
     /// together, once there are enough. So every byte is rewritten about log(n) times, and the

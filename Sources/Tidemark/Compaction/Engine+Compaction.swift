@@ -85,26 +85,13 @@ extension Engine {
         monitor.lock()
         defer { monitor.unlock() }
         try checkWritable()
-        while isCompacting || isPreparing || sealQueue.count >= Self.sealQueueMax {
+        while isCompacting || isPreparing || sealQueue.count >= Limits.sealQueueMax {
             awaitBackground()
             try checkWritable()
         }
         isCompacting = true
         do throws(StoreError) {
-            if let active, !active.isEmpty || catalog.hasTouched {
-                do throws(StoreError) {
-                    try rotate(payloadBytes: 0)
-                } catch {
-                    stopWriting(error)
-                    throw error
-                }
-            }
-            let last = sealQueue.last?.memtable.log.number ?? 0
-            // A job that somebody held on to would keep the states of its datasets in memory.
-            while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
-                awaitBackground()
-                try checkWritable()
-            }
+            try sealActiveLog()
         } catch {
             isCompacting = false
             monitor.broadcast()

@@ -296,8 +296,8 @@ extension Engine {
                 return active
             }
             // Sealing is behind: wait here rather than let memory grow.
-            if sealQueue.count >= Self.sealQueueMax {
-                waitForSealing { sealQueue.count >= Self.sealQueueMax }
+            if sealQueue.count >= Limits.sealQueueMax {
+                waitForSealing { sealQueue.count >= Limits.sealQueueMax }
                 continue
             }
             // A file is not made while the lock is held, if it need not be.
@@ -315,9 +315,6 @@ extension Engine {
             }
         }
     }
-
-    /// Memtables that may wait to be sealed beside the active one.
-    static let sealQueueMax = 2
 
     /// Ends the active log, hands it over for sealing and goes on in a new one.
     func rotate(payloadBytes: Int) throws(StoreError) {

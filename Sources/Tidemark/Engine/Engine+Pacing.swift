@@ -50,7 +50,7 @@ extension Engine {
 
     /// Lets writers go as far as the sealing has come. Under `monitor`.
     func updatePace(_ progress: SealProgress = .begun) {
-        guard sealQueue.count >= Self.sealQueueMax, let active else {
+        guard sealQueue.count >= Limits.sealQueueMax, let active else {
             pace = .free
             return
         }
@@ -88,7 +88,7 @@ extension Engine {
     }
 
     /// More runs than that slow the writers down.
-    private static let runsManyMax = 32
+    static let runsManyMax = 32
     private static let sealDelayMax = 16
 
     // MARK: - Merges
@@ -115,12 +115,12 @@ extension Engine {
 
     /// Whether writers wait for sealing, and readers can bear some more runs. Under `monitor`.
     private var hasToYield: Bool {
-        sealQueue.count >= Self.sealQueueMax && !isClosing && failure == nil
+        sealQueue.count >= Limits.sealQueueMax && !isClosing && failure == nil
             && currentView.runs.count < Self.runsYieldMax
     }
 
     /// With so many runs merges go on whoever waits.
-    private static let runsYieldMax = 16
+    static let runsYieldMax = 16
     /// Milliseconds of a rest in one piece, after which it is looked whether the store closes.
     private static let restMax: UInt64 = 5
 

@@ -16,8 +16,6 @@
 // since the last one.
 
 extension Engine {
-    /// More than any writer can be ahead by luck: sealing a log takes longer than copying it.
-    private static let readOnlyAttemptsMax = 100
     /// Attempts although the manifest is still the same: a log that the writer makes shorter as it
     /// closes, or appends to while it is copied, may look damaged once. Real damage stays.
     private static let repeatedAttemptsMax = 3
@@ -31,7 +29,7 @@ extension Engine {
     ) throws(StoreError) -> Engine {
         var repeated = 0
         var last = ""
-        for _ in 0..<readOnlyAttemptsMax {
+        for _ in 0..<Limits.readOnlyAttemptsMax {
             let manifest = try Self.manifest(at: path, storage)
             do {
                 return try load(path, options, storage, nil, manifest, events)
@@ -47,8 +45,8 @@ extension Engine {
         throw StoreError(
             .locked,
             "the process that writes the store has sealed a log during each of "
-                + "\(readOnlyAttemptsMax) attempts to open it; try again when it writes less. "
-                + "The last one ended so: \(last)",
+                + "\(Limits.readOnlyAttemptsMax) attempts to open it; try again when it writes "
+                + "less. The last one ended so: \(last)",
             location: StoreError.Location(path: path))
     }
 

@@ -80,15 +80,7 @@ extension Engine {
             guard !isCutShort, !provesDurable(log) else { throw error }
             return nil
         }
-        guard header.tag == manifest.tag else {
-            throw Malformed("the log is of another store").error(in: log.path, at: 48)
-        }
-        let sizeMin = manifest.closedLog == log.number ? manifest.closedSize : 0
-        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
-            throw Malformed(
-                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
-            ).error(in: log.path, at: UInt64(log.reserved))
-        }
+        try manifest.check(log, header)
         return header
     }
 

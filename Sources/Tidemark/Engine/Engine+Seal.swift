@@ -132,6 +132,44 @@ extension Engine {
         recycler.retire(job.memtable.log)
     }
 
+    // MARK: - By hand
+
+    /// Ends the active log and waits until it is sealed, if that is wanted.
+    ///
+    /// - Parameter isWanted: asked under `monitor`.
+    func sealLog(if isWanted: () -> Bool) throws(StoreError) {
+        monitor.lock()
+        defer { monitor.unlock() }
+        try checkOpen()
+        guard isWanted() else { return }
+        while isPreparing || sealQueue.count >= Limits.sealQueueMax {
+            awaitBackground()
+            try checkWritable()
+        }
+        try sealActiveLog()
+    }
+
+    /// Ends the active log, unless nothing is in it, and waits until all that waits is sealed.
+    /// Under `monitor`, which it gives up meanwhile, and when no log is being made.
+    func sealActiveLog() throws(StoreError) {
+        if let active, !active.isEmpty || catalog.hasTouched {
+            do throws(StoreError) {
+                try rotate(payloadBytes: 0)
+            } catch {
+                stopWriting(error)
+                throw error
+            }
+        }
+        let last = sealQueue.last?.memtable.log.number ?? 0
+        // A job that somebody held on to would keep the states of its datasets in memory.
+        while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
+            awaitBackground()
+            try checkWritable()
+        }
+    }
+
+    // MARK: - Runs
+
     /// Begins the segments of a new run as they are needed.
     ///
     /// - Parameter sparse: value files out of which values are moved when they are met.

@@ -16,8 +16,6 @@
 struct MemoryBudget {
     static let workingBytesDefault = 64 << 20
     static let blockCacheBytesDefault = 64 << 20
-    /// A memtable of some ten thousand entries and segments of some 60,000.
-    static let workingBytesMin = 4 << 20
 
     let blockCacheBytes: Int
     /// Of nodes and tables of a memtable; see ``Memtable/hasRoom(within:)``.
@@ -81,7 +79,7 @@ extension StoreOptions {
         }
         guard let blockCacheBytes else { return }
         let most =
-            memoryLimit.map { $0 - MemoryBudget.workingBytesMin }
+            memoryLimit.map { $0 - Limits.workingBytesMin }
             ?? Limits.blockCacheBytes.upperBound
         try require(
             (0...most).contains(blockCacheBytes),

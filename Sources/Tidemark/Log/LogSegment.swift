@@ -121,7 +121,7 @@ final class LogSegment: @unchecked Sendable {
         let file = try storage.openFile(path, isReadOnly ? .read : .readWrite)
         self.file = file
         let size = try file.size()
-        guard size <= UInt64(UInt32.max) else {
+        guard size <= Limits.logBytesMax else {
             throw Malformed("a log of \(size) bytes is impossible").error(in: path, at: nil)
         }
         reserved = Int(size)
@@ -154,7 +154,7 @@ final class LogSegment: @unchecked Sendable {
         let stated = unsafe UInt64(
             littleEndian: head.bytes.base.loadUnaligned(
                 fromByteOffset: FileHeader.capacityOffset, as: UInt64.self))
-        return stated <= UInt64(UInt32.max) ? Int(stated) : 0
+        return stated <= Limits.logBytesMax ? Int(stated) : 0
     }
 
     /// The whole file.

@@ -109,8 +109,7 @@ struct Manifest: Hashable {
         let path = "\(directory)/\(fileName)"
         let file = try storage.openFile(path, .read)
         let size = try file.size()
-        // A bound far above any real manifest, so that no false size takes all memory.
-        guard size <= 1 << 30 else {
+        guard size <= Limits.manifestBytesMax else {
             throw Malformed("a manifest of \(size) bytes is impossible").error(in: path, at: nil)
         }
         let whole = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in
@@ -144,5 +143,21 @@ struct Manifest: Hashable {
         try file.sync()
         try storage.rename(temporary, to: "\(directory)/\(Self.fileName)")
         try storage.syncDirectory(directory)
+    }
+}
+
+extension Manifest {
+    /// Holds a log, by its header, against what is known of it here.
+    /// - Throws: `corruption` if it is of another store, or of a size that it cannot have.
+    func check(_ log: LogSegment, _ header: FileHeader) throws(StoreError) {
+        guard header.tag == tag else {
+            throw Malformed("the log is of another store").error(in: log.path, at: 48)
+        }
+        let sizeMin = log.number == closedLog ? closedSize : 0
+        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
+            throw Malformed(
+                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
+            ).error(in: log.path, at: UInt64(log.reserved))
+        }
     }
 }

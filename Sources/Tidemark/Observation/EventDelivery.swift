@@ -39,7 +39,7 @@ final class EventDelivery: @unchecked Sendable {
         guard error.code == .corruption || error.code == .inputOutput else { return }
         monitor.withLock {
             if let location = error.location {
-                guard damagedPlaces.count < Self.placesMax,
+                guard damagedPlaces.count < Limits.damagedPlacesMax,
                     damagedPlaces.insert(location).inserted
                 else { return }
             }
@@ -47,8 +47,6 @@ final class EventDelivery: @unchecked Sendable {
             if observer != nil { enqueue(.damageFound(error)) }
         }
     }
-
-    private static let placesMax = 1_000
 
     /// Where damage was found since the store was opened: a thousand places at most.
     var places: [StoreError.Location] { monitor.withLock { Array(damagedPlaces) } }

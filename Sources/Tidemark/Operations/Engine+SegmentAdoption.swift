@@ -15,8 +15,6 @@
 extension Engine {
     /// The numbers after it are for datasets of the store's own.
     private static let numberMax = Limits.systemDatasetNumbers.lowerBound - 1
-    /// Numbers that may be passed over at once, of 2^31.
-    private static let numbersPassedMax: DatasetID = 1 << 24
     /// Stretches of unused numbers that are remembered.
     private static let stretchesMax = 1_024
 
@@ -37,7 +35,7 @@ extension Engine {
         guard number > 0, number <= Self.numberMax, nextDataset <= Self.numberMax else {
             return false
         }
-        if number >= nextDataset { return number - nextDataset <= Self.numbersPassedMax }
+        if number >= nextDataset { return number - nextDataset <= Limits.datasetNumbersPassedMax }
         return emptyHolder(of: number) != nil || unusedNumbers.contains { $0.contains(number) }
     }
 

@@ -6,10 +6,6 @@ extension Engine {
     /// So many changes in the log are given out record by record sooner than sealed for that.
     private static let unsealedCountMax: UInt64 = 8_192
 
-    /// Tables longer than that are not sent. Vectors that were written out once are whole in
-    /// memory, about twelve times as long.
-    private static let tablesBytesMax = 1 << 20
-
     /// Seals what is in the log if much of the dataset is there only, or that it has its number.
     func sealForOffer(of state: DatasetState) throws(StoreError) {
         guard !options.isReadOnly else { return }
@@ -18,33 +14,6 @@ extension Engine {
         try sealLog {
             failure == nil
                 && (state.recordsID != id || state.syncCount &- syncCount > Self.unsealedCountMax)
-        }
-    }
-
-    /// Ends the active log and waits until it is sealed, if that is wanted.
-    ///
-    /// - Parameter isWanted: asked under `monitor`.
-    func sealLog(if isWanted: () -> Bool) throws(StoreError) {
-        monitor.lock()
-        defer { monitor.unlock() }
-        try checkOpen()
-        guard isWanted() else { return }
-        while isPreparing || sealQueue.count >= Self.sealQueueMax {
-            awaitBackground()
-            try checkWritable()
-        }
-        if let active, !active.isEmpty || catalog.hasTouched {
-            do throws(StoreError) {
-                try rotate(payloadBytes: 0)
-            } catch {
-                stopWriting(error)
-                throw error
-            }
-        }
-        let last = sealQueue.last?.memtable.log.number ?? 0
-        while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
-            awaitBackground()
-            try checkWritable()
         }
     }
 
@@ -113,7 +82,7 @@ extension Engine {
             let isNamed = try parts.origins(of: dataset, in: range, buffer)
             tables = parts.tables.encoded(keeping: isNamed)
         }
-        guard tables.count <= Self.tablesBytesMax else { return nil }
+        guard tables.count <= Limits.offeredTablesBytesMax else { return nil }
         let start = parts.directory.offset(of: range.blocks.lowerBound)
         let end = parts.directory.offset(of: range.blocks.upperBound)
         return SegmentOffer.Segment(

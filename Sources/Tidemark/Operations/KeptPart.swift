@@ -143,13 +143,6 @@ struct KeptPart: Sendable {
     /// In rising order; at least one.
     let marks: [PartMark]
 
-    /// Of the file beside a part: its marks are for 4 MiB each, and a segment has a gigabyte.
-    static let journalBytesMax: UInt64 = 4 << 20
-    /// Between two marks there is a range of blocks, the last of which may be of any size.
-    private static let rangeBytesMax = UInt64(Limits.valueBytesMax) + (64 << 20)
-    /// What nobody has asked for in a week is given up.
-    private static let ageMillisecondsMax: UInt64 = 7 * 86_400_000
-
     var isComplete: Bool { marks.last?.next == origin.blockCount }
 
     /// Reads what stands beside a part.
@@ -157,7 +150,7 @@ struct KeptPart: Sendable {
     /// - Returns: nil if it is of no use.
     init?(number: UInt64, at path: String, tag: UInt64, _ storage: any Storage) {
         guard let file = try? storage.openFile(path, .read), let size = try? file.size(),
-            size <= Self.journalBytesMax,
+            size <= Limits.partOriginBytesMax,
             let whole = unsafe try? Block(
                 count: Int(size),
                 fill: { (memory) throws(StoreError) in try unsafe file.read(into: memory, at: 0) }
@@ -167,7 +160,7 @@ struct KeptPart: Sendable {
         else { return nil }
         defer { withExtendedLifetime(whole) {} }
         let now = storage.wallClockMilliseconds()
-        guard header.madeAt <= now, now - header.madeAt <= Self.ageMillisecondsMax else {
+        guard header.madeAt <= now, now - header.madeAt <= Limits.partAgeMillisecondsMax else {
             return nil
         }
         var scan = JournalScan(
@@ -178,7 +171,7 @@ struct KeptPart: Sendable {
         while let content = scan.next(.partMark), let mark = try? PartMark(decoding: content) {
             let last = marks.last ?? PartMark(next: 0, offset: UInt64(FileHeader.byteCount))
             guard mark.next > last.next, mark.next <= origin.blockCount,
-                mark.offset > last.offset, mark.offset - last.offset <= Self.rangeBytesMax
+                mark.offset > last.offset, mark.offset - last.offset <= Limits.partRangeBytesMax
             else { break }
             marks.append(mark)
         }

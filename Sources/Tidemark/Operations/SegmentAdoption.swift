@@ -365,16 +365,14 @@ extension Dataset {
 }
 
 extension SegmentOffer {
-    /// Segments of one offer: what the tables of as many may take is bounded by that.
-    package static let segmentsMax = 4_096
-
     /// So many counts are left for writes of our own, however far the peer says it has come.
     private static let syncCountMax = Limits.countMax / 2
 
     /// - Parameter entriesMax: of a segment, so that the memory for making it is bounded.
     fileprivate func isPlausible(entriesMax: Int) -> Bool {
         let parts = Array(runs.joined())
-        guard !parts.isEmpty, parts.count <= Self.segmentsMax, runs.allSatisfy({ !$0.isEmpty }),
+        guard !parts.isEmpty, parts.count <= Limits.offeredSegmentsMax,
+            runs.allSatisfy({ !$0.isEmpty }),
             Set(parts.map(\.number)).count == parts.count
         else { return false }
         for part in parts {

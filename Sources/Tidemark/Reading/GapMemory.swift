@@ -89,8 +89,6 @@ final class GapMemory: Sendable {
     /// and leaves a note when it comes to a live one. To pass over them costs about as much as
     /// that.
     static let passedMin = 64
-    /// Spans that are kept.
-    static let gapsMax = 16
 
     private struct State {
         /// Those of one dataset neither overlap nor touch.
@@ -211,7 +209,7 @@ final class GapMemory: Sendable {
     private func change(_ body: (inout State) -> Void) {
         state.withLock { state in
             body(&state)
-            while state.gaps.count > Self.gapsMax,
+            while state.gaps.count > Limits.gapsMax,
                 let oldest = state.gaps.indices.min(by: {
                     state.gaps[$0].lastUse < state.gaps[$1].lastUse
                 })

@@ -5,10 +5,6 @@ internal import Synchronization
 /// Thread rule: all under one lock, which is held for moments only. Two threads that ask for the
 /// same table at the same time may both make it; the later one stays.
 final class SumTables: Sendable {
-    /// Leaves of all tables together, but for one table that has more: some 9 MB with short keys.
-    static let leavesMax = 65_536
-    static let tablesMax = 64
-
     /// In the order of use, the last one last.
     private let tables = Mutex<[SumTable]>([])
 
@@ -31,8 +27,8 @@ final class SumTables: Sendable {
             }
             tables.append(table)
             var leafCount = tables.reduce(0) { $0 + $1.leaves.count }
-            while tables.count > Self.tablesMax
-                || (leafCount > Self.leavesMax && tables.count > 1)
+            while tables.count > Limits.sumTablesMax
+                || (leafCount > Limits.sumLeavesMax && tables.count > 1)
             {
                 leafCount -= tables.removeFirst().leaves.count
             }

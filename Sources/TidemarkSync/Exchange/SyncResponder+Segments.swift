@@ -18,7 +18,7 @@ extension SyncResponder {
             else { return SegmentsAnswer(offer: nil) }
             try remember(request.address.from, dataset)
             let offer = try dataset.segmentOffer(bytesMin: UInt64(limits.segmentBytesMin))
-            guard let offer, offer.runs.joined().count <= SegmentOffer.segmentsMax,
+            guard let offer, offer.runs.joined().count <= Tidemark.Limits.offeredSegmentsMax,
                 offer.runs.joined().reduce(0, { $0 + $1.tables.count })
                     <= SyncLimits.segmentTablesBytesMax
             else { return SegmentsAnswer(offer: nil) }

@@ -76,7 +76,7 @@ extension SegmentsAnswer {
                 expiredThrough: try reader.takeVarint(), wipedTime: try reader.takeVarint(),
                 collectedThrough: try reader.takeVarint(), wholeFrom: try reader.takeVarint(),
                 wholeFromTime: try reader.takeVarint(), runs: [])
-            var segmentsLeft = SegmentOffer.segmentsMax
+            var segmentsLeft = Limits.offeredSegmentsMax
             var tablesLeft = SyncLimits.segmentTablesBytesMax
             for _ in 0..<(try reader.takeCount(of: "runs", bytesEach: 14, max: segmentsLeft)) {
                 let count = try reader.takeCount(of: "segments", bytesEach: 13, max: segmentsLeft)

@@ -102,7 +102,7 @@ struct GoldenStoreTests {
 
 /// The files of a golden store and its text, as they are checked in. `Golden/README.md` says how
 /// they are made.
-private struct GoldenFiles {
+struct GoldenFiles {
     let files: [String: [UInt8]]
     let text: String
 

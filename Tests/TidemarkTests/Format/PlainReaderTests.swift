@@ -16,7 +16,7 @@ struct PlainReaderTests {
             storage.setContents(of: "\(simulatedPath)/\(name)", to: bytes)
         }
         let store = try openSimulated(
-            storage, StoreOptions(historyVersions: 100, isReadOnly: true))
+            storage, StoreOptions(isReadOnly: true, historyVersions: 100))
         // Whether a peer has a version is no matter of the format.
         let expected = try StoreText.of(store).replacing(", unsent", with: "")
         try store.close()

@@ -344,7 +344,7 @@ struct RecordSumsTests {
     func manyDatasets() throws {
         let fixture = try fixture()
         var digests: [ConvergenceDigest] = []
-        for number in 0..<(SumTables.tablesMax + 10) {
+        for number in 0..<(Limits.sumTablesMax + 10) {
             let dataset = try fixture.store.dataset("d\(number)")
             try dataset.put("\(number)", for: "key")
             digests.append(try dataset.digest())
