@@ -236,7 +236,8 @@ class Fuzzer:
                 ["transfer-encoding: x"], ["content-length: 99999999999"],
                 [f"content-length: {len(body)}", "content-encoding: gzip"],
                 [f"x-{number}: y" for number in range(200)]))
-        return route, method, path, "\r\n".join(lines).encode("utf-8", "replace") + b"\r\n\r\n" + body
+        head = "\r\n".join(lines).encode("utf-8", "replace")
+        return route, method, path, head + b"\r\n\r\n" + body
 
     # Sending and judging.
 
