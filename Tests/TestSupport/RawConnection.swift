@@ -30,7 +30,9 @@ public final class RawConnection: Sendable {
     @discardableResult
     public func send(_ text: String) async throws -> Bool {
         var rest = Array(text.utf8)[...]
+        let begin = ContinuousClock.now
         while !rest.isEmpty {
+            guard ContinuousClock.now - begin < Patience.limit else { throw CannotConnect() }
             let count = unsafe rest.withUnsafeBytes {
                 unsafe Glibc.send(
                     descriptor, $0.baseAddress, $0.count,
@@ -49,8 +51,13 @@ public final class RawConnection: Sendable {
 
     /// What comes until the text does, or the connection is closed.
     public func receive(until end: String) async throws -> String {
+        try await receive { !$0.contains(end) }
+    }
+
+    /// What comes for as long as that is not all, or until the connection is closed.
+    public func receive(while isIncomplete: (String) -> Bool) async throws -> String {
         var text = ""
-        while !text.contains(end), let more = try await receiveSome() { text += more }
+        while isIncomplete(text), let more = try await receiveSome() { text += more }
         return text
     }
 

@@ -78,6 +78,21 @@ def _junk() -> Iterator[bytes]:
     yield b"\xff" * 16_384
 
 
+def check_idle(hub: Hub, certificate: Path, seconds: float) -> None:
+    """Connections that are told to go, since nothing is asked on them any more, and neither go nor
+    acknowledge it; and of those that never ask, too."""
+    context = ssl.create_default_context(cafile=str(certificate))
+    context.set_alpn_protocols(["h2"])
+    opening = PREFACE + _frame(SETTINGS, 0, 0)
+    request = _frame(HEADERS, END_HEADERS | END_STREAM, 1, HEAD)
+    for name, sent in (("silent", opening), ("idle", opening + request)):
+        with socket.create_connection(("127.0.0.1", hub.port), SECONDS) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as connection:
+                connection.settimeout(seconds)
+                connection.sendall(sent)
+                holds(_ends(connection, ()), f"a {name} connection of HTTP/2 is closed")
+
+
 FLOODS = (_resets, _continuations, _packed_head, _pings, _settings, _streams, _junk)
 
 

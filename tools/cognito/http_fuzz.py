@@ -1,5 +1,5 @@
-"""Sends deformed requests to every route of the document that the hub serves, signed and unsigned,
-for so many seconds.
+"""Sends deformed requests to every route of the document that the hub serves, signed, with tokens
+of bearers, and without either, for so many seconds.
 
 Whatever comes, each answer must be one that the API knows: never an internal error, always a name
 and a message where something is refused, and never a word of what is another's. Afterwards the hub
@@ -27,16 +27,18 @@ from checks import Difference, equal, holds, values
 from clients import App
 from hub import GUESTS, MEMBERS, POOLS, Hub
 from notices import signed_headers
+from scenarios.push import register, turn_on
 
 CANARY = "canary-3f9d1c"
 ANSWER_BYTES_MAX = 32 << 20
 RESIDENT_BYTES_MAX = 1 << 30
 TARGET = "AWSCognitoIdentityService."
-TARGETS = ("GetId", "GetCredentialsForIdentity", "GetOpenIdTokenForDeveloperIdentity",
-           "LookupDeveloperIdentity", "MergeDeveloperIdentities", "UnlinkIdentity",
-           "DescribeIdentity", "ListIdentities", "NoSuchOperation", "")
-# Answers that wait for something: they would only take time.
-WAITING = ("/v1/push", "/v1/watch")
+# What messages of the sync protocol begin with: the magic, a version and a kind. No checksum is
+# right: what is behind those is for tools/fuzz.
+SYNC_TYPE, SYNC_HEAD = "application/x-tidemark-sync", b"TMSY\x01\x00"
+NATIVE, PUSH = ("/v1/sync", "/v1/watch"), "/v1/push"
+# After so long a device has heard enough.
+PUSH_SECONDS = 0.2
 
 
 class Fuzzer:
@@ -49,8 +51,17 @@ class Fuzzer:
         self.app.write("d", key="1")
         self.owner = App(hub, GUESTS)
         self.owner.write("d", key=CANARY)
+        turn_on(hub, "pushed")
+        self.listener = App(hub, POOLS["pushed"])
+        self.listener.write("d", key="1")
+        self.device = register(self.listener, "token")
+        self.bearers = (hub.admin_token, hub.login("fuzzer"))
+        self.targets: list[str] = []
         self.operations = self._operations()
         self.statuses: Counter[int] = Counter()
+        # By the routes as they are described.
+        self.asked: Counter[tuple[str, str]] = Counter()
+        self.answered: Counter[tuple[str, str]] = Counter()
 
     def _operations(self) -> list[tuple[str, str]]:
         status, _, content = self.hub.get("/openapi.json")
@@ -61,7 +72,11 @@ class Fuzzer:
                  for method in item if method in ("get", "post", "delete", "put", "head")]
         holds(sum(path.startswith("/identitypools") for _, path in found) >= 17,
               "it has all operations of the sync API")
-        return [one for one in found if not one[1].startswith(WAITING)]
+        names = document["paths"]["/"]["post"]["parameters"][0]
+        equal(names["name"], "X-Amz-Target", "the parameter of /")
+        self.targets = names["schema"]["enum"]
+        holds(all(target.startswith(TARGET) for target in self.targets), "targets of the service")
+        return found
 
     # The parts of a request.
 
@@ -103,6 +118,9 @@ class Fuzzer:
         names = ("lastSyncCount", "nextToken", "maxResults", "syncSessionToken", "X-Amz-Date", "x")
         pairs = [f"{self.random.choice(names)}={urllib.parse.quote(self._text(), safe='')}"
                  for _ in range(self.random.choice((0, 0, 0, 1, 2, 5)))]
+        if template == PUSH:
+            device = self.device if self.random.random() < 0.8 else self._text()
+            pairs.append("device=" + urllib.parse.quote(device, safe=""))
         return path + ("?" + "&".join(pairs) if pairs else "")
 
     def _document(self) -> dict[str, Any]:
@@ -147,10 +165,27 @@ class Fuzzer:
                 b'{"RecordPatches":[' + b"{}," * 5_000 + b"{}]}", b"\xef\xbb\xbf{}"))
         return body
 
-    def _headers(self, method: str, path: str, body: bytes) -> dict[str, str]:
+    def _message(self) -> bytes:
+        """What a replica would not send."""
+        junk = self.random.randbytes(self.random.choice((0, 1, 8, 100, 5_000)))
+        return SYNC_HEAD[:self.random.choice((0, 3, 4, 5, 6, 6, 6))] + junk
+
+    def _bearer_headers(self) -> dict[str, str]:
+        good = self.random.random() < 0.8
+        token = self.random.choice(self.bearers) if good else self._text()
+        return {"authorization": f"Bearer {token}"}
+
+    def _headers(self, method: str, path: str, body: bytes, template: str) -> dict[str, str]:
         headers: dict[str, str] = {}
+        if template in NATIVE:
+            if self.random.random() < 0.9:
+                headers["content-type"] = SYNC_TYPE
+            return headers | (self._bearer_headers() if self.random.random() < 0.9 else {})
+        if template == "/metrics" or self.random.random() < 0.05:
+            return self._bearer_headers()
         if path.split("?")[0] == "/":
-            headers["x-amz-target"] = TARGET + self.random.choice(TARGETS)
+            headers["x-amz-target"] = self.random.choice(
+                (*self.targets, TARGET + "NoSuchOperation", TARGET, ""))
         if body:
             headers["content-type"] = self.random.choice(
                 ("application/json", "application/x-amz-json-1.1", "text/plain", "x"))
@@ -159,6 +194,8 @@ class Fuzzer:
         # A developer of another pool than that of whose data must stay as they are.
         key = self.random.choice(
             (self.app.key,) * 4 + (self.hub.limited_key,) * 3 + (None, ("A", "b")))
+        if template == PUSH and self.random.random() < 0.8:
+            key = self.listener.key
         if key:
             service = "cognito-identity" if "x-amz-target" in headers else "cognito-sync"
             headers = signed_headers(self.hub.endpoint + path, key, method, body, service,
@@ -169,16 +206,21 @@ class Fuzzer:
                 "AWS4-HMAC-SHA256 " + "x=y," * 2_000, "Basic eDp4", "x" * 20_000))
         return headers
 
-    def request(self) -> tuple[str, str, bytes]:
-        """Method, path and the bytes of a request."""
-        method, template = self.random.choice(self.operations)
+    def request(self, number: int) -> tuple[tuple[str, str], str, str, bytes]:
+        """The route, method, path and the bytes of a request. Each route has its turn first."""
+        rounds = 4 * len(self.operations)
+        route = (self.operations[number % len(self.operations)] if number < rounds
+                 else self.random.choice(self.operations))
+        method, template = route
         if self.random.random() < 0.05:
             method = self.random.choice(
                 ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "HEAD", "X"))
         path = self._path(template)
-        body = self._body() if method in ("POST", "PUT", "PATCH") or (
-            self.random.random() < 0.05) else b""
-        headers = self._headers(method, path, body)
+        has_body = method in ("POST", "PUT", "PATCH") or self.random.random() < 0.05
+        body = b""
+        if has_body:
+            body = self._message() if template in NATIVE else self._body()
+        headers = self._headers(method, path, body, template)
         lines = [f"{method} {path} HTTP/1.1", f"host: 127.0.0.1:{self.hub.port}",
                  "connection: close", *(f"{name}: {value}" for name, value in headers.items()
                                         if name.lower() != "host")]
@@ -194,11 +236,12 @@ class Fuzzer:
                 ["transfer-encoding: x"], ["content-length: 99999999999"],
                 [f"content-length: {len(body)}", "content-encoding: gzip"],
                 [f"x-{number}: y" for number in range(200)]))
-        return method, path, "\r\n".join(lines).encode("utf-8", "replace") + b"\r\n\r\n" + body
+        head = "\r\n".join(lines).encode("utf-8", "replace")
+        return route, method, path, head + b"\r\n\r\n" + body
 
     # Sending and judging.
 
-    def _exchange(self, content: bytes) -> bytes:
+    def _exchange(self, content: bytes, is_push: bool) -> bytes:
         with socket.create_connection(("127.0.0.1", self.hub.port), timeout=15) as connection:
             answer = b""
             try:
@@ -211,11 +254,17 @@ class Fuzzer:
                 while part := connection.recv(1 << 16):
                     answer += part
                     holds(len(answer) < ANSWER_BYTES_MAX, "an answer has an end")
+                    if is_push and b"text/event-stream" in answer:
+                        connection.settimeout(PUSH_SECONDS)
+            except TimeoutError:
+                # Notices have no end. Any other answer has one, and comes.
+                holds(b"text/event-stream" in answer, "an answer comes to its end")
             except ConnectionError:
                 pass
             return answer
 
-    def _judge(self, method: str, path: str, answer: bytes) -> None:
+    def _judge(self, route: tuple[str, str], method: str, path: str, answer: bytes) -> None:
+        self.asked[route] += 1
         if not answer:
             # The connection was closed: of a request that is no HTTP nothing more can be said.
             self.statuses[0] += 1
@@ -228,6 +277,7 @@ class Fuzzer:
         fields = {name.lower(): value.strip() for name, _, value in
                   (line.partition(":") for line in lines[1:])}
         self.statuses[status] += 1
+        self.answered[route] += status == 200
         holds(status < 500 or (status == 503 and "retry-after" in fields) or status in (501, 505),
               f"no failure of the hub's own: {status} {content[:300]!r}")
         holds(CANARY.encode() not in answer, "nothing of another identity is told")
@@ -252,13 +302,24 @@ class Fuzzer:
         """How many requests were sent."""
         end, count = time.monotonic() + seconds, 0
         while time.monotonic() < end:
-            method, path, content = self.request()
+            route, method, path, content = self.request(count)
             count += 1
             try:
-                self._judge(method, path, self._exchange(content))
+                self._judge(route, method, path, self._exchange(content, route[1] == PUSH))
             except Exception as error:
                 raise Difference(f"request {count}: {error!r}\n{content[:3_000]!r}") from error
         return count
+
+    def check_routes(self) -> None:
+        """Whether each route was met, and those with a way of their own to be let in let some in.
+        """
+        missing = [route for route in self.operations if not self.asked[route]]
+        equal(missing, [], "routes that were not asked for")
+        for path in (*NATIVE, PUSH, "/", "/metrics", "/openapi.json", "/health", "/ready"):
+            for route in self.operations:
+                # Of a few all may have been deformed.
+                if route[1] == path and self.asked[route] >= 30:
+                    holds(self.answered[route], f"{route} answers well now and then")
 
     def check_hub(self) -> None:
         """Whether it is well, and others have what they had."""
@@ -286,6 +347,7 @@ def main() -> int:
         try:
             fuzzer = Fuzzer(hub, options.seed)
             count = fuzzer.run(options.seconds)
+            fuzzer.check_routes()
             fuzzer.check_hub()
             hub.stop()
         except BaseException:

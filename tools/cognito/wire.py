@@ -12,7 +12,7 @@ from pathlib import Path
 
 from checks import Difference, equal, eventually, holds
 from clients import client
-from floods import check_floods
+from floods import check_floods, check_idle
 from hub import GUESTS, Hub
 
 
@@ -116,13 +116,19 @@ def main() -> int:
             _check_boto3(hub, certificate)
             _check_reload(hub, directory)
             hub.stop()
+            # Of the others none is closed for being idle: that must not pass for a limit.
+            hub = Hub(
+                options.binary, directory / "impatient", tls=(certificate, key),
+                settings={"protection.headSeconds": 3, "protection.idleSeconds": 2}).start()
+            check_idle(hub, certificate, 60)
+            hub.stop()
         except BaseException:
             print(f"the hub's log ends so:\n{hub.log_end()}", file=sys.stderr)
             raise
         finally:
             hub.kill()
-    print("TLS 1.2 and 1.3 alone, HTTP/2 and floods of it, and certificates that are changed"
-          " while it runs")
+    print("TLS 1.2 and 1.3 alone, HTTP/2, floods of it and idle connections, and certificates that"
+          " are changed while it runs")
     return 0
 
 

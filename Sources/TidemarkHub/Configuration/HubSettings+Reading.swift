@@ -21,22 +21,27 @@ extension HubSettings {
         var reader = try SettingsReader(
             file: file, environment: environment ?? ProcessInfo.processInfo.environment,
             flags: flags)
-        var settings = HubSettings()
-        try settings.readServer(&reader)
-        try settings.readAccess(&reader)
-        try settings.readBearers(&reader)
-        try settings.limits.read(&reader)
-        try settings.protection.read(&reader)
-        for name in try reader.names("issuers") {
-            settings.issuers.append(try IssuerSettings(&reader, below: "issuer.\(name)"))
-        }
-        for name in try reader.names("pools") {
-            settings.pools.append(try PoolSettings(&reader, name))
-        }
+        var settings = try HubSettings(&reader)
         try reader.checkUnknownKeys()
         settings.warnings = reader.unknownVariables()
         try settings.check()
         return settings
+    }
+
+    /// Asks for each setting. Nothing is checked that concerns more than one of them.
+    init(_ reader: inout SettingsReader) throws(HubSettingsError) {
+        self.init()
+        try readServer(&reader)
+        try readAccess(&reader)
+        try readBearers(&reader)
+        try limits.read(&reader)
+        try protection.read(&reader)
+        for name in try reader.names("issuers") {
+            issuers.append(try IssuerSettings(&reader, below: "issuer.\(name)"))
+        }
+        for name in try reader.names("pools") {
+            pools.append(try PoolSettings(&reader, name))
+        }
     }
 
     private mutating func readServer(

@@ -29,6 +29,9 @@ enum IdentityOperation: String, CaseIterable, Sendable {
         self = found
     }
 
+    /// How the header `X-Amz-Target` names it.
+    var target: String { Self.prefix + rawValue }
+
     /// Whether it takes the signature of a developer. The others are how one gets credentials, and
     /// take tokens in their bodies, or nothing.
     var isSigned: Bool {

@@ -10,6 +10,8 @@ final class ConnectionLimits: Sendable {
         var fresh: Set<ObjectIdentifier> = []
     }
 
+    /// Of HTTP/2.
+    let streams = StreamActivity()
     private let state = Mutex(State())
     private let connectionsMax: Int
     private let connectionsPerAddressMax: Int
@@ -44,15 +46,28 @@ final class ConnectionLimits: Sendable {
             guard let address, let ofAddress = state.countOfAddress[address] else { return }
             state.countOfAddress[address] = ofAddress > 1 ? ofAddress - 1 : nil
         }
+        streams.forget(connection)
     }
 
     /// A request has come. Of HTTP/2 it has a channel of its own, whose parent is the connection.
     func noteRequest(on channel: any Channel) {
+        noteStream(channel)
         state.withLock { state in
             guard !state.fresh.isEmpty,
                 state.fresh.remove(ObjectIdentifier(channel)) == nil, let parent = channel.parent
             else { return }
             state.fresh.remove(ObjectIdentifier(parent))
+        }
+    }
+
+    private func noteStream(_ channel: any Channel) {
+        // What listens is the parent of a connection, and has none itself.
+        guard let connection = channel.parent, connection.parent != nil else { return }
+        let streams = streams
+        streams.began(on: ObjectIdentifier(connection), at: .now())
+        channel.closeFuture.whenComplete { _ in
+            // The connection is held until here, so that no other one has its identifier.
+            streams.ended(on: ObjectIdentifier(connection), at: .now())
         }
     }
 

@@ -30,6 +30,8 @@ struct EventStream: Sendable {
     ///   - device: of the query, decoded; nil if it is not there.
     ///   - endsAt: when the caller's credentials end, in milliseconds since 1970; nil if that is
     ///     not known.
+    ///   - isStillLetIn: asked once the connection is listed: whoever was let in before may have been
+    ///     merged, deleted or signed in meanwhile, and those that are listed then are closed.
     ///   - cut: breaks the connection off. Called if it does not end by itself, since the device
     ///     does not read.
     /// - Throws: `notAuthorized` for whoever is no identity, `invalidParameter`,
@@ -37,6 +39,7 @@ struct EventStream: Sendable {
     ///   `invalidConfiguration` for a pool without push, `serviceUnavailable`.
     func response(
         to principal: Principal, device: String?, endsAt: UInt64? = nil,
+        isStillLetIn: @escaping @Sendable () async -> Bool = { true },
         cut: @escaping @Sendable () -> Void = {}
     ) async throws(APIFailure) -> Response {
         guard case .identity(let identity, let pool, _) = principal else {
@@ -75,6 +78,7 @@ struct EventStream: Sendable {
                 // Listed here and not before: a body that is never asked for leaves nothing behind.
                 guard connected.open(connection) else { return try await writer.finish(nil) }
                 defer { connected.remove(connection) }
+                guard await isStillLetIn() else { return try await writer.finish(nil) }
                 try await writer.write(ByteBuffer(string: "retry: 2000\n\n"))
                 let found = try await threads.read { store -> [String: UInt64]? in
                     // Forgotten before it was listed, with the identity that it was of.

@@ -1,7 +1,7 @@
 import HTTPTypes
 
 /// What a request asks for, by its path alone.
-enum HubRoute: String, Hashable, Sendable {
+enum HubRoute: String, Hashable, CaseIterable, Sendable {
     case health
     case ready
     case metrics

@@ -122,7 +122,7 @@ struct HubServer: Sendable {
             return HTTPServerBuilder { responder in
                 LimitedChannel(
                     base: HTTP1Channel(responder: responder, configuration: streams),
-                    limits: limits, metrics: metrics, headTime: headTime)
+                    limits: limits, metrics: metrics, headTime: headTime, streamIdleTime: nil)
             }
         }
         return HTTPServerBuilder { responder in
@@ -133,7 +133,7 @@ struct HubServer: Sendable {
             }
             return LimitedChannel(
                 base: ReloadingChannel(reload: reload, first: first), limits: limits,
-                metrics: metrics, headTime: headTime)
+                metrics: metrics, headTime: headTime, streamIdleTime: idleTime)
         }
     }
 

@@ -43,7 +43,7 @@ enum OpenAPIDocument {
         var members = [
             "\"operationId\":\(JSONText.quoted(operation.rawValue))",
             "\"tags\":[\"cognito-sync\"]",
-            "\"security\":[{\"SigV4\":[]}]",
+            "\"security\":[\(securities(of: operation))]",
         ]
         if !parameters.isEmpty {
             members.append("\"parameters\":[\(parameters.joined(separator: ","))]")
@@ -55,6 +55,11 @@ enum OpenAPIDocument {
         }
         members.append("\"responses\":\(responses)")
         return "{\(members.joined(separator: ","))}"
+    }
+
+    /// Either of them is enough.
+    private static func securities(of operation: SyncOperation) -> String {
+        "{\"SigV4\":[]}" + (operation.tellsUsage ? ",{\"Bearer\":[]}" : "")
     }
 
     private static func parameter(of segment: SyncOperation.Segment) -> String? {
@@ -141,7 +146,9 @@ enum OpenAPIDocument {
     private static let ownOperations: [(String, String, String)] = [
         ("/", "post", identityOperation),
         ("/health", "get", plain("Health", "application/json")),
+        ("/health", "head", plain("HealthHead", nil)),
         ("/ready", "get", plain("Readiness", "application/json")),
+        ("/ready", "head", plain("ReadinessHead", nil)),
         ("/metrics", "get", plain("Metrics", "text/plain", security: "Bearer")),
         ("/openapi.json", "get", plain("Description", "application/json")),
         ("/v1/push", "get", push),
@@ -152,23 +159,22 @@ enum OpenAPIDocument {
     private static let identityOperation = """
         {"operationId":"CognitoIdentity","tags":["cognito-identity"],"parameters":[{"name":\
         "X-Amz-Target","in":"header","required":true,"schema":{"type":"string","enum":[\
-        "AWSCognitoIdentityService.GetId","AWSCognitoIdentityService.GetCredentialsForIdentity",\
-        "AWSCognitoIdentityService.GetOpenIdTokenForDeveloperIdentity",\
-        "AWSCognitoIdentityService.LookupDeveloperIdentity",\
-        "AWSCognitoIdentityService.MergeDeveloperIdentities",\
-        "AWSCognitoIdentityService.UnlinkIdentity","AWSCognitoIdentityService.DescribeIdentity",\
-        "AWSCognitoIdentityService.ListIdentities",\
-        "AWSCognitoIdentityService.DeleteIdentities"]}}],"requestBody":{"required":true,\
+        \(identityTargets)]}}],"security":[{},{"SigV4":[]}],"requestBody":{"required":true,\
         "content":{"application/x-amz-json-1.1":{"schema":{"type":"object"}}}},\
         "responses":\(responses)}
         """
 
+    private static let identityTargets =
+        IdentityOperation.allCases.map { JSONText.quoted($0.target) }.joined(separator: ",")
+
+    /// - Parameter type: of the answer; nil if it has no body.
     private static func plain(
-        _ name: String, _ type: String, security: String? = nil
+        _ name: String, _ type: String?, security: String? = nil
     ) -> String {
+        let content = type.map { ",\"content\":{\"\($0)\":{}}" } ?? ""
         let guarded = security.map { "\"security\":[{\"\($0)\":[]}]," } ?? ""
         return "{\"operationId\":\"\(name)\",\(guarded)\"responses\":{\"200\":{\"description\":"
-            + "\"as named\",\"content\":{\"\(type)\":{}}},\"default\":\(refusal)}}"
+            + "\"as named\"\(content)},\"default\":\(refusal)}}"
     }
 
     private static let push = """

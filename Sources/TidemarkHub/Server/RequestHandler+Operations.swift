@@ -112,12 +112,14 @@ extension RequestHandler {
         try protection.rates.check(pending.principal)
         let body = try await body(of: call, bytesMax: protection.settings.otherBodyBytesMax)
         try pending.finish(body: body)
-        try await access.gate.check(pending.principal)
+        let (gate, principal) = (access.gate, pending.principal)
+        try await gate.check(principal)
         let device = try signed.parameters().first { $0.name == "device" }?.value
         let endsAt = pending.expiresSeconds.map { UInt64(clamping: $0) &* 1_000 }
         let channel = call.context.channel
         return try await endpoints.push.response(
-            to: pending.principal, device: device, endsAt: endsAt,
+            to: principal, device: device, endsAt: endsAt,
+            isStillLetIn: { (try? await gate.check(principal)) != nil },
             cut: { channel.close(promise: nil) })
     }
 

@@ -37,6 +37,29 @@ struct ProtectionTests {
         #expect(limits.admit(ids[5], from: "a"))
     }
 
+    @Test("a connection of HTTP/2 is quiet since its last stream ended")
+    func streams() {
+        let streams = StreamActivity()
+        let (one, other) = (Connection(), Connection())
+        let (first, second) = (ObjectIdentifier(one), ObjectIdentifier(other))
+        let begin = NIODeadline.now()
+        #expect(streams.quietSince(first) == nil)
+        streams.began(on: first, at: begin)
+        streams.began(on: first, at: begin)
+        streams.ended(on: first, at: begin + .seconds(1))
+        #expect(streams.quietSince(first) == nil)
+        streams.ended(on: first, at: begin + .seconds(2))
+        #expect(streams.quietSince(first) == begin + .seconds(2))
+        #expect(streams.quietSince(second) == nil)
+        streams.began(on: first, at: begin + .seconds(3))
+        #expect(streams.quietSince(first) == nil)
+        streams.forget(first)
+        // A stream may be told of as the last thing of its connection.
+        streams.ended(on: first, at: begin + .seconds(4))
+        #expect(streams.quietSince(first) == nil)
+        withExtendedLifetime((one, other)) {}
+    }
+
     @Test("connections leave the store descriptors for its files")
     func descriptors() throws {
         #expect(DescriptorLimit.connections(4_096, of: 65_536) == 4_096)

@@ -56,6 +56,21 @@ struct EventStreamTests {
         }
     }
 
+    @Test("who is not let in any more once the connection is listed is told nothing")
+    func letInNoMore() async throws {
+        let world = try PoolWorld(try directory.store("hub"))
+        try await world.turnOnPush()
+        let device = try await world.device("t", of: world.alice)
+        let principal = Principal.identity(world.alice, pool: world.pool, isAuthenticated: false)
+        let response = try await world.parts.events.response(
+            to: principal, device: device.text, isStillLetIn: { false })
+        let written = Written()
+        try await response.body.write(Writer(written: written))
+        #expect(written.isFinished && written.text.isEmpty)
+        #expect(world.parts.connected.count == 0)
+        try await world.end()
+    }
+
     @Test("a device is told all counts when it comes, then each change, until it is closed")
     func events() async throws {
         let world = try PoolWorld(try directory.store("hub"))

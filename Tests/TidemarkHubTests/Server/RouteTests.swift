@@ -78,6 +78,33 @@ struct RouteTests {
         #expect(found.isSuperset(of: ["Sync", "Watch", "Push", "CognitoIdentity", "Metrics"]))
     }
 
+    @Test("the description has each route with each of its methods, and nothing besides")
+    func describedRoutes() throws {
+        let parsed = try JSONSerialization.jsonObject(with: Data(OpenAPIDocument.text().utf8))
+        let document = try #require(parsed as? [String: Any])
+        let paths = try #require(document["paths"] as? [String: [String: Any]])
+        var described: [HubRoute: Set<String>] = [:]
+        for (path, methods) in paths {
+            let route = HubRoute(path: path)
+            #expect(route != .nothing, "\(path)")
+            described[route, default: []].formUnion(methods.keys)
+        }
+        for route in HubRoute.allCases where route != .nothing {
+            let methods = try #require(described[route], "\(route)")
+            guard let own = route.methods else { continue }
+            #expect(methods == Set(own.map { $0.rawValue.lowercased() }), "\(route)")
+        }
+        // What stands in a header in place of a path is described, too.
+        let identity = try #require(paths["/"]?["post"] as? [String: Any])
+        let parameter = try #require((identity["parameters"] as? [[String: Any]])?.first)
+        let targets = try #require((parameter["schema"] as? [String: Any])?["enum"] as? [String])
+        #expect(targets == IdentityOperation.allCases.map(\.target))
+        for target in targets {
+            let operation = try IdentityOperation(target: target)
+            #expect(operation.target == target)
+        }
+    }
+
     @Test("only a preflight of a browser is answered as one")
     func preflight() throws {
         let cors = CORS(origins: ["*"])

@@ -14,6 +14,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkHTTP
+import TidemarkSync
 
 @testable import TidemarkHub
 
@@ -104,6 +105,56 @@ struct ServerTests {
                 #expect((members["paths"] as? [String: Any])?["/v1/sync"] != nil)
             }
         }
+    }
+
+    @Test("the hub's own token tells usage, and opens nothing else of the API")
+    func usage() async throws {
+        try await withServedHub(store, Self.settings) { port, _ in
+            try await Self.withClient { client in
+                let url = "http://127.0.0.1:\(port)/identitypools"
+                let own: HTTPHeaders = ["authorization": "Bearer \(testToken)"]
+                let usage = try await Self.ask(client, url, .GET, own)
+                #expect(usage.status == 200 && usage.body.contains("IdentityPoolUsages"))
+                let events = try await Self.ask(client, url + "/us-east-1:1/events", .GET, own)
+                #expect(events.status == 403)
+                #expect(events.headers.first(name: "x-amzn-errortype") == "NotAuthorizedException")
+                let wrong: HTTPHeaders = ["authorization": "Bearer wrong"]
+                let refused = try await Self.ask(client, url, .GET, wrong)
+                #expect(refused.status == 403 || refused.status == 400)
+            }
+        }
+    }
+
+    @Test("replicas with tokens of the settings share a space, if such tokens are taken")
+    func staticBearers() async throws {
+        var settings = Self.settings
+        settings.bearers = ["token-of-a-team-1", "token-of-a-team-2"].map {
+            HubSettings.StaticBearer(token: HubSecret($0), reach: .space("team"))
+        }
+        let (one, two) = (try directory.store("one"), try directory.store("two"))
+        let three = try directory.store("three")
+        try one.dataset("notes").put("1", for: "key")
+        try await withServedHub(store, settings) { port, _ in
+            let url = "http://127.0.0.1:\(port)"
+            try await synchronize(one, url, token: "token-of-a-team-1")
+            try await synchronize(two, url, token: "token-of-a-team-2")
+            let error = await #expect(throws: SyncError.self) {
+                try await synchronize(two, url, token: "token-of-a-team-3")
+            }
+            #expect(error?.code == .unauthorized)
+        }
+        #expect(try two.dataset("notes").text("key") == "1")
+        settings.authModes = [.hub, .issuers]
+        try await withServedHub(store, settings) { port, _ in
+            let url = "http://127.0.0.1:\(port)"
+            let error = await #expect(throws: SyncError.self) {
+                try await synchronize(two, url, token: "token-of-a-team-2")
+            }
+            #expect(error?.code == .unauthorized)
+            // Who has the hub's own token sees the space from outside.
+            try await synchronize(three, url)
+        }
+        #expect(try three.dataset("space::team:notes").text("key") == "1")
     }
 
     @Test("pages of allowed origins may ask, and others not")
