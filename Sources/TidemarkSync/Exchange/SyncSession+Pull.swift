@@ -78,7 +78,7 @@ extension SyncSession {
             }
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 try plan.batch.map { batch throws(StoreError) in
-                    try replicate(claimingNothingHeld(batch))
+                    try replicate(batch.claimingNothingHeld(in: dataset))
                 } ?? []
             }
             if moved.isEmpty {

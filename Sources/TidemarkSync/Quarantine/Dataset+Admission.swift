@@ -64,7 +64,9 @@ extension Dataset {
                 batch.writes = writes
                 batch.notes = [try book.note(dropping: held)]
                 if !writes.isEmpty { batch.notes.append(try book.noteOfAdmission()) }
-                guard try replicate(batch).isEmpty else { continue }
+                // What else is held of the key has still to be met.
+                let unheld = try batch.claimingNothingHeld(in: self)
+                guard try replicate(unheld).isEmpty else { continue }
                 if !writes.isEmpty { stored.append(held.key) }
                 break
             }

@@ -84,13 +84,13 @@ extension SyncSession {
                 return true
             }
         }
-        // What else is held of the key has still to be met: see ``claimingNothingHeld(_:)``.
-        batch.writes = batch.writes.map { $0.claiming(VersionVector()) }
         batch.notes = try notes(on: settled)
         let isApplied = try engine(dataset.name) { () throws(StoreError) -> Bool in
             batch.notes.append(try book.note(dropping: held))
             if !batch.writes.isEmpty { batch.notes.append(try book.noteOfAdmission()) }
-            guard try dataset.replicate(batch).isEmpty else { return false }
+            // What else is held of the key has still to be met.
+            let unheld = try batch.claimingNothingHeld(in: dataset)
+            guard try dataset.replicate(unheld).isEmpty else { return false }
             if !batch.writes.isEmpty { try book.noteAdmitted() }
             return true
         }
@@ -101,26 +101,6 @@ extension SyncSession {
         }
         tellApplied(batch, settled.map { $0.outcome.settlement })
         return true
-    }
-
-    /// The same batch, whose new writes do not claim to have seen what is held of their keys.
-    ///
-    /// Where no date decides, the policy has to be asked about each held write. The dataset's
-    /// vector claims those that came in a push, so a settlement that claimed as much would count as
-    /// having overwritten them, unread. It descends from the two versions that were settled, and
-    /// with these from all that lay here of the key.
-    func claimingNothingHeld(_ batch: ReplicationBatch) throws(StoreError) -> ReplicationBatch {
-        if case .lastWriterWins = policy { return batch }
-        guard batch.writes.contains(where: { $0.isNew }) else { return batch }
-        // In this order: what the vector claims is held then, or among the records. What comes
-        // later it does not claim.
-        let vector = try dataset.vector
-        let held = try QuarantineBook(dataset).keys()
-        var batch = batch
-        batch.writes = batch.writes.map { write in
-            write.claiming(held.contains(write.key) ? VersionVector() : vector)
-        }
-        return batch
     }
 
     /// Nothing is pushed as long as a conflict waits, also if it is with what is held.
@@ -199,7 +179,8 @@ extension SyncSession {
         let newlyRefused = refused.filter { withheld.insert($0).inserted }
         if !batch.writes.isEmpty {
             let moved = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.replicate(batch)
+                // They have seen what was found above, and nothing else that is held.
+                try dataset.replicate(batch.claimingNothingHeld(in: dataset))
             }
             guard moved.isEmpty else { return false }
         }
