@@ -132,11 +132,13 @@ extension SyncSession {
     /// here, or has a record that is concurrent with what is held here. Pulling would bring nothing
     /// new.
     ///
-    /// Where the peer has the held write, and not our record, ours is written anew, having seen
-    /// what is held: such a write loses to whatever it meets before its time, or the peer, whose
-    /// clock believes it, could never be told anything of the key. So it is where the conflict is
-    /// still there after another pull: then it is with something that the held write has
-    /// superseded, which therefore counts as known here and never comes. Where the peer has our
+    /// What the peer wrote meanwhile another pull brings, and so that is tried first: the peer may
+    /// hold what is held here, and have found a conflict with something else. If the conflict is
+    /// still there then, and the peer has not our record, ours is written anew, having seen what is
+    /// held: such a write loses to whatever it meets before its time, or the peer, whose clock
+    /// believes it, could never be told anything of the key. Of several one is seen, and if that does
+    /// not help the next: the conflict may be with something that one has superseded which the peer
+    /// lacks, and which therefore counts as known here and never comes. Where the peer has our
     /// record, or there is none, and it lacks a held write, it was that which it refused, maybe for
     /// another one of the key that is held here and counts there: it is not handed over, and the
     /// peer may ask for it and settle it.
@@ -151,26 +153,24 @@ extension SyncSession {
         var refused: [[UInt8]] = []
         try engine(dataset.name) { () throws(StoreError) in
             for key in keys {
-                guard let (version, isThere, isLacking) = held[key] else { continue }
+                guard let held = held[key] else { continue }
                 guard let local = try dataset.storedRecord(for: key), !local.isDropped else {
                     // Nothing else of the key was handed over.
-                    if isLacking { refused.append(key) }
+                    if held.isLacking { refused.append(key) }
                     continue
                 }
                 guard !isDisputed(local.version.dot) else { continue }
                 let isOurs =
                     !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
                 let isMetAgain = !metConflicts.insert(key).inserted
-                if !isOurs, isLacking {
+                if !isOurs, held.isLacking {
                     refused.append(key)
-                } else if isOurs, isThere || isMetAgain,
-                    !local.version.vector.covers(version.vector)
-                {
+                } else if isOurs, isMetAgain, let seen = held.unseen(by: local.version.vector) {
                     batch.writes.append(
                         ReplicatedWrite(
                             key: key,
                             content: .resolve(
-                                value: local.value, seen: version, expiresAt: local.expiresAt),
+                                value: local.value, seen: seen, expiresAt: local.expiresAt),
                             expected: local.version))
                 }
                 // Otherwise something else may be in the way, which another pull brings.
@@ -187,27 +187,43 @@ extension SyncSession {
         return batch.writes.count + newlyRefused.count == keys.count
     }
 
-    private typealias HeldVersion = (version: Version, isThere: Bool, isLacking: Bool)
+    /// What is held of a key beside what the peer has.
+    private struct HeldVersions {
+        private var there: [Version] = []
+        private var lacking: [Version] = []
 
-    /// Of each key all that is held, as one version that has seen all of it, whether the peer has
-    /// any of it, and whether it lacks any.
+        /// Whether the peer lacks any of it.
+        var isLacking: Bool { !lacking.isEmpty }
+
+        /// - Parameter isThere: whether the peer has it, as its record or held as it is here.
+        mutating func add(_ version: Version, isThere: Bool) {
+            if isThere { there.append(version) } else { lacking.append(version) }
+        }
+
+        /// What a record has to see next of which the peer cannot be told, one at a time: the
+        /// earliest that the peer has, which its clock believes before the others. nil if it has
+        /// seen all.
+        func unseen(by vector: VersionVector) -> Version? {
+            for versions in [there, lacking] {
+                let unseen = versions.filter { !vector.covers($0.vector) }
+                if let next = unseen.min(by: { $1.isLater(than: $0) }) { return next }
+            }
+            return nil
+        }
+    }
+
+    /// What is held of some keys.
     private func heldWrites(
         of keys: Set<[UInt8]>, beside peerHas: VersionVector
-    ) throws(SyncError) -> [[UInt8]: HeldVersion] {
-        var held: [[UInt8]: HeldVersion] = [:]
+    ) throws(SyncError) -> [[UInt8]: HeldVersions] {
+        var held: [[UInt8]: HeldVersions] = [:]
         try engine(dataset.name) { () throws(StoreError) in
             try QuarantineBook(dataset).each { (record) throws(StoreError) in
+                let version = record.version
                 // No write may descend from a dot that may name another one.
-                guard keys.contains(record.key), !isDisputed(record.version.dot) else {
-                    return true
-                }
-                let known =
-                    held[record.key] ?? (version: record.version, isThere: false, isLacking: false)
-                let isThere = peerHas.contains(record.version.dot)
-                held[record.key] = (
-                    version: known.version.joined(with: record.version.vector),
-                    isThere: known.isThere || isThere, isLacking: known.isLacking || !isThere
-                )
+                guard keys.contains(record.key), !isDisputed(version.dot) else { return true }
+                held[record.key, default: HeldVersions()]
+                    .add(version, isThere: peerHas.contains(version.dot))
                 return true
             }
         }

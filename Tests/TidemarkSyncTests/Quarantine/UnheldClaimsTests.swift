@@ -188,4 +188,25 @@ struct UnheldClaimsTests {
         #expect(try a.dataset().text("key") == "both")
         try expectFutureToWin()
     }
+
+    /// The peer believes the earlier of two held writes, and has it in place of our record, which is
+    /// written anew for that. It need not have seen the other one.
+    @Test(arguments: [false, true])
+    func whatGivesWayToThePeerLeavesWhatIsHeldThereToo(_ isHeldThere: Bool) async throws {
+        let e = try TestReplica("e", in: a.directory)
+        e.clock.putForward(bySeconds: 3 * hour)
+        c.clock.putForward(bySeconds: hour)
+        try put("sooner", b)
+        try put("future", e)
+        try put("ours", d)
+        try await push(b, c)
+        for replica in [e, b, d] { try await push(replica, a) }
+        if isHeldThere { try await push(e, c) }
+        #expect(try c.dataset().text("key") == "sooner")
+        #expect(try a.dataset().text("key") == "ours" && held(a) == ["future", "sooner"])
+        let result = try await a.dataset().synchronize(with: c.transport)
+        #expect(result.isComplete)
+        #expect(try c.dataset().text("key") == "ours" && held(c) == ["future"])
+        try expectFutureToWin()
+    }
 }
