@@ -71,7 +71,10 @@ extension SyncSession {
         var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
         var batch = ReplicationBatch()
         batch.writes = meeting.writes(for: held, beside: local)
-        if meeting != .ignore, let write = dataset.outliver(held, beside: local, knowledge) {
+        let outliver = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.outliver(held, beside: local, knowledge)
+        }
+        if meeting != .ignore, let write = outliver {
             batch.writes = [write]
         } else if meeting == .conflict, let local {
             switch try await settlement.settle(local: local, remote: held, mustRewrite: false) {
@@ -115,7 +118,7 @@ extension SyncSession {
     ///
     /// - Returns: false if it cannot be.
     func hold(
-        _ record: Record, in batch: inout ReplicationBatch, _ keys: inout [[UInt8]]
+        _ record: Record, in batch: inout ReplicationBatch, _ held: inout [HeldArrival]
     ) throws(SyncError) -> Bool {
         let (note, isKnown) = try engine(dataset.name) {
             () throws(StoreError) -> (SystemNote?, Bool) in
@@ -124,7 +127,7 @@ extension SyncSession {
         }
         guard let note else { return isKnown }
         batch.notes.append(note)
-        keys.append(record.key)
+        held.append((key: record.key, dot: record.version.dot))
         return true
     }
 
