@@ -96,7 +96,7 @@ extension Dataset {
             by: ConflictJournal.Source(policy: .application, peer: peer))
         batch.notes += try book.notes(
             removing: book.entries.filter { seen.contains($0.version.dot) })
-        return try replicate(batch).isEmpty
+        return try replicate(batch.claimingNothingHeld(in: self)).isEmpty
     }
 
     private static var changedMeanwhile: StoreError {

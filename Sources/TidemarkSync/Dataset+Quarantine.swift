@@ -85,7 +85,8 @@ extension Dataset {
                     expected: local?.version)
             ]
             batch.notes = [try book.note(dropping: held)]
-            if try replicate(batch).isEmpty { return }
+            // Of several that are held of the key it decides about this one.
+            if try replicate(batch.claimingNothingHeld(in: self)).isEmpty { return }
         }
         throw StoreError(
             .versionMismatch,

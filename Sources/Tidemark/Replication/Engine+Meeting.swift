@@ -25,14 +25,17 @@ extension Engine {
                 !version.vector.covers(outlivers.forgotten.vector)
             else { return nil }
             let key = entry.key.array
-            guard !taken.contains(key) else { return nil }
+            let forgotten = outlivers.forgotten(of: key)
+            guard !taken.contains(key), !version.vector.covers(forgotten.vector) else {
+                return nil
+            }
             let value: [UInt8]? = entry.kind == .put ? try tables.value(of: entry) : nil
             return ReplicatedWrite(
                 key: key,
                 content: Outlivers.content(
                     value: value, of: version, seen: version.vector,
                     expiresAt: value != nil && entry.expiresAt > 0 ? entry.expiresAt : nil,
-                    after: outlivers.forgotten, latestBelieved: latest),
+                    after: forgotten, latestBelieved: latest),
                 expected: version)
         }) {
             guard let write else { continue }

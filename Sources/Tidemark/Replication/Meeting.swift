@@ -35,11 +35,19 @@ package struct Outlivers: Sendable {
     package let since: SyncCount
     /// What the peer has forgotten.
     package let forgotten: ForgottenDeletions
+    /// By their keys, writes that are held because of their date, by now or from then on.
+    package let unread: [[UInt8]: [Dot]]
 
-    package init(since: SyncCount, forgotten: ForgottenDeletions) {
+    package init(
+        since: SyncCount, forgotten: ForgottenDeletions, unread: [[UInt8]: [Dot]] = [:]
+    ) {
         self.since = since
         self.forgotten = forgotten
+        self.unread = unread
     }
+
+    /// What a record of the key is to have seen: see ``ForgottenDeletions/before(_:)``.
+    func forgotten(of key: [UInt8]) -> ForgottenDeletions { forgotten.before(unread[key] ?? []) }
 
     /// A record that has seen all that was forgotten, and is later than that. It keeps its dot:
     /// whoever has seen that write and went on from it, or deleted it, wins over it wherever they
@@ -92,6 +100,13 @@ extension Meeting {
 }
 
 extension ForgottenDeletions {
+    /// What a record may claim to have seen that outlives them: nothing of these writes, which are
+    /// held of its key. The deletions had seen all that their datasets had, and so the vector claims
+    /// what nobody has read, if that came here before the deletions of other keys were forgotten.
+    package func before(_ held: [Dot]) -> ForgottenDeletions {
+        held.isEmpty ? self : ForgottenDeletions(vector: vector.before(held), time: time)
+    }
+
     var isStorable: Bool { vector.isCountable && time.rawValue < UInt64(Int64.max) }
 
     /// The same without a date that is not believed.

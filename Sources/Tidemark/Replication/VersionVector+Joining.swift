@@ -26,6 +26,19 @@ extension VersionVector {
         insert(other)
     }
 
+    /// What it says, but for the given writes and all that came after them where they were made.
+    package func before(_ dots: [Dot]) -> VersionVector {
+        guard !dots.isEmpty else { return self }
+        var ends: [ReplicaID: UInt64] = [:]
+        for dot in dots {
+            ends[dot.replica] = min(ends[dot.replica] ?? .max, dot.counter - 1)
+        }
+        return VersionVector(
+            entries.map {
+                Dot(replica: $0.replica, counter: min($0.counter, ends[$0.replica] ?? .max))
+            })
+    }
+
     /// Takes out the entry of a replica.
     mutating func remove(_ replica: ReplicaID) {
         guard let index = entries.firstIndex(where: { $0.replica == replica }) else { return }

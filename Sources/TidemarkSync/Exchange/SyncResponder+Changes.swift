@@ -167,7 +167,8 @@ extension SyncResponder {
                 let plan = try makePlan(request, for: dataset, checkpoint, isPart: isPart)
                 // Records of a part are judged by what was forgotten before they were looked at.
                 if isPart, plan.forgotten != (try dataset.knowledge().forgotten) { return nil }
-                return try dataset.replicate(plan.batch).isEmpty ? plan : nil
+                let batch = try plan.batch.claimingNothingHeld(in: dataset)
+                return try dataset.replicate(batch).isEmpty ? plan : nil
             }
             if let plan { return plan }
         }

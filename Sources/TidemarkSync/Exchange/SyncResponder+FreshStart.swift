@@ -22,9 +22,13 @@ extension SyncResponder {
             let (numbers, knowledge) = try dataset.absent(in: page)
             let held = Set(try heldBefore + QuarantineBook(dataset).dots())
             let absent = numbers.filter { !held.contains(page.record(at: $0).version.dot) }
+            var told = PeerKnowledge(knowledge)
+            // What outlives there must not claim what is held here of its key, and comes later.
+            let keys = Set(absent.map { page.key(at: $0) })
+            told.forgotten = told.forgotten.before(try book.dots(of: keys))
             // The asker deletes what was seen here, which must not be lost any more.
             if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
-            return InquiryAnswer(absent: absent, knowledge: PeerKnowledge(knowledge))
+            return InquiryAnswer(absent: absent, knowledge: told)
         }
     }
 
@@ -97,8 +101,7 @@ extension Dataset {
             let held = try QuarantineBook(self).records(of: arrived.version.dot, key: arrived.key)
             return held.isEmpty ? [] : nil
         }
-        return ours.outliver(arrived, beside: local, latestBelieved: store.latestBelieved)
-            .map { [$0] }
+        return try outliver(of: arrived, beside: local, ours).map { [$0] }
     }
 }
 
@@ -108,20 +111,20 @@ extension DatasetKnowledge {
         guard let local else { return true }
         return local.isDropped || local.isDeleted && forgotten.covers(local.version)
     }
+}
 
-    /// A record that has not seen what was forgotten here, of whose key there is nothing: written
-    /// anew, later than that. nil if it has seen it.
+extension ForgottenDeletions {
+    /// A record that has not seen them, of whose key there is nothing: written anew, later than
+    /// they are. nil if it has.
     func outliver(
         _ record: Record, beside local: Record?, latestBelieved: HybridTime
     ) -> ReplicatedWrite? {
-        guard !forgotten.isEmpty, !record.version.vector.covers(forgotten.vector) else {
-            return nil
-        }
+        guard !record.version.vector.covers(vector) else { return nil }
         return ReplicatedWrite(
             key: record.key,
             content: Outlivers.content(
                 value: record.value, of: record.version, seen: record.version.vector,
-                expiresAt: record.expiresAt, after: forgotten, latestBelieved: latestBelieved),
+                expiresAt: record.expiresAt, after: self, latestBelieved: latestBelieved),
             expected: local?.version)
     }
 }

@@ -196,6 +196,7 @@ extension SyncSession {
     ) throws(StoreError) -> SettlementRound {
         var round = SettlementRound()
         var bytes = 0
+        let unread = try QuarantineBook(dataset).dotsByKey()
         for unsettled in versions {
             guard bytes < options.pageBytesMax else { break }
             round.count += 1
@@ -211,10 +212,13 @@ extension SyncSession {
                 if round.batch.writes.count > before { round.buried.append(key) }
                 continue
             }
-            guard let record = try dataset.storedRecord(for: key), record.version == version
+            // Without what is held of the key on either side, which was not deleted.
+            let forgotten = theirs.forgotten.before(unread[key] ?? [])
+            guard isDead || !version.vector.covers(forgotten.vector),
+                let record = try dataset.storedRecord(for: key), record.version == version
             else { continue }
             if isDead, !record.isDeleted { round.buried.append(key) }
-            let content = anew(record, isDead: isDead, after: theirs.forgotten)
+            let content = anew(record, isDead: isDead, after: forgotten)
             round.batch.writes.append(
                 ReplicatedWrite(key: key, content: content, expected: version))
             bytes += isDead ? 0 : record.value?.count ?? 0
@@ -332,11 +336,14 @@ extension SyncSession {
             }
             return isHeld ? nil : .dead
         }
-        guard !version.vector.covers(ours.forgotten.vector) else { return nil }
+        let unread = try engine(dataset.name) { () throws(StoreError) in
+            try QuarantineBook(dataset).dots(of: [incoming.key], beside: version.dot)
+        }
+        let forgotten = ours.forgotten.before(unread)
+        guard !version.vector.covers(forgotten.vector) else { return nil }
         return .outlives(
             ReplicatedWrite(
-                key: incoming.key,
-                content: anew(incoming, isDead: false, after: ours.forgotten),
+                key: incoming.key, content: anew(incoming, isDead: false, after: forgotten),
                 expected: local?.version))
     }
 

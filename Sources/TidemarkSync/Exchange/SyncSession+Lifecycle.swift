@@ -99,15 +99,22 @@ extension SyncSession {
                         batch.writes.count >= options.pageRecordsMax
                             || bytes >= options.pageBytesMax
                     else { continue }
-                    isDone = try dataset.replicate(batch).isEmpty && isDone
+                    isDone = try isApplied(batch) && isDone
                     batch = ReplicationBatch()
                     bytes = 0
                 }
-                return try dataset.replicate(batch).isEmpty && isDone
+                return try isApplied(batch) && isDone
             }
             if isDone { return }
         }
         throw SyncError(
             .contended, "records were written here faster than they could be kept; repeat")
+    }
+
+    /// Writes records anew, which says nothing of what is held of their keys.
+    ///
+    /// - Returns: false if any of them was written meanwhile; then nothing has happened.
+    private func isApplied(_ batch: ReplicationBatch) throws(StoreError) -> Bool {
+        try dataset.replicate(batch.claimingNothingHeld(in: dataset)).isEmpty
     }
 }

@@ -33,7 +33,10 @@ extension SyncSession {
             try noteLost(plan.lost)
             let (batch, noted) = try completed(plan, news)
             let moved = try engine(dataset.name) { () throws(StoreError) in
-                try batch.map { batch throws(StoreError) in try dataset.replicate(batch) } ?? []
+                try batch.map { batch throws(StoreError) in
+                    // From when the dataset was kept whole, if the policy left it.
+                    try dataset.replicate(batch.claimingNothingHeld(in: dataset))
+                } ?? []
             }
             guard moved.isEmpty else { continue }
             if let noted { self.part?.stored = noted }

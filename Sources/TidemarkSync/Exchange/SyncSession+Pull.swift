@@ -78,7 +78,7 @@ extension SyncSession {
             }
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 try plan.batch.map { batch throws(StoreError) in
-                    try replicate(claimingNothingHeld(batch))
+                    try replicate(batch.claimingNothingHeld(in: dataset))
                 } ?? []
             }
             if moved.isEmpty {
@@ -102,7 +102,7 @@ extension SyncSession {
             tellWaiting(conflict)
             if plan.isUnbooked { noteWaiting(conflict.key, reason) }
         }
-        tellHeld(plan.held)
+        tellHeld(plan.held.map(\.key))
         noteFailed(plan.refused.map { (key: $0.record.key, error: $0.error) })
         isFrozen = isFrozen || plan.freezes
         leavesDead = leavesDead || plan.withholdsDead
@@ -140,7 +140,7 @@ extension SyncSession {
             plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
             return plan
         }
-        plan.batch = try completed(batch, page, holdsBack: holdsBack)
+        plan.batch = try completed(batch, page, plan.held, holdsBack: holdsBack)
         return plan
     }
 
@@ -312,9 +312,11 @@ extension SyncSession {
 
     /// Adds the checkpoint and, with the last page, the peer's vector.
     ///
-    /// - Parameter holdsBack: whether anything of what the vector speaks of is not taken in.
+    /// - Parameters:
+    ///   - held: what of the page is.
+    ///   - holdsBack: whether anything of what the vector speaks of is not taken in.
     private func completed(
-        _ batch: ReplicationBatch, _ page: RecordPage, holdsBack: Bool
+        _ batch: ReplicationBatch, _ page: RecordPage, _ held: [HeldArrival], holdsBack: Bool
     ) throws(SyncError) -> ReplicationBatch? {
         let (knowledge, stored, notes) = try engine(dataset.name) { () throws(StoreError) in
             (
@@ -341,7 +343,12 @@ extension SyncSession {
         guard isNews else { return nil }
         batch.checkpoint = (peer, checkpoint)
         if page.isLast, freshStart != nil {
-            batch.outlivers = Outlivers(since: settled.through, forgotten: settled.forgotten)
+            let known = try engine(dataset.name) { () throws(StoreError) in
+                try QuarantineBook(dataset).dotsByKey()
+            }
+            let unread = held.reduce(into: known) { $0[$1.key, default: []].append($1.dot) }
+            batch.outlivers = Outlivers(
+                since: settled.through, forgotten: settled.forgotten, unread: unread)
         }
         if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin), !holdsBack {
             batch.seen = theirs
@@ -356,6 +363,9 @@ extension SyncSession {
     }
 }
 
+/// A write of a page that is held.
+typealias HeldArrival = (key: [UInt8], dot: Dot)
+
 /// What a page comes to, as things stand.
 struct PullPlan {
     /// nil if there is nothing to store.
@@ -367,8 +377,8 @@ struct PullPlan {
     var pending: [(conflict: Conflict, reason: PendingConflict.Reason)] = []
     /// What is left out.
     var refused: [(record: Record, error: SyncError)] = []
-    /// Keys of what is held because of its date.
-    var held: [[UInt8]] = []
+    /// What is held because of its date.
+    var held: [HeldArrival] = []
     /// Of a late peer: what was seen and deleted here.
     var dead: [Record] = []
     /// Whether the peer is not to hear of that yet.

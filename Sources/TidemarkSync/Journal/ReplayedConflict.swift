@@ -170,7 +170,8 @@ private struct ConflictReplay {
             batch.writes = final.writes
             batch.notes = try ConflictJournal(dataset, journal).notes(of: [(final, 0)], by: source)
             // The record may have been written again by the time at which it could be read.
-            return try dataset.replicated(batch)?.last
+            let unheld = try batch.claimingNothingHeld(in: dataset)
+            return try dataset.replicated(unheld)?.last
         }
     }
 }

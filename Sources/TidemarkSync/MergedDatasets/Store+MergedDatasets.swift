@@ -84,7 +84,8 @@ extension Store {
     ///
     /// Of a key that both have with different values the policy decides: the target's record is the
     /// local one, and there is no ancestor. Records for which it decides nothing stay, and so do
-    /// those to which a write is held (``QuarantinedWrite``), and then the dataset does, too.
+    /// those to which a write is held in either of the two (``QuarantinedWrite``), and then the
+    /// dataset does, too.
     /// Nobody may write to it meanwhile: what is written at the very end goes with it.
     ///
     /// O(records). Handlers are asked one at a time, while no lock is held. Interrupted, it goes on
@@ -105,7 +106,10 @@ extension Store {
                     "there is no dataset \(name) that could go into \(target); correct the name")
             }
             try source.admitDue()
-            return (source, try dataset(target))
+            let destination = try dataset(target)
+            // In a part the peer is asked about it: see `SyncSession.admitHeld()`.
+            if try !PartBook.isPart(destination) { try destination.admitDue() }
+            return (source, destination)
         }
         let isPart = try TidemarkSync.engine(name) { () throws(StoreError) in
             try PartBook.isPart(source)
@@ -117,22 +121,20 @@ extension Store {
                     + "all of it and exchange it before it is merged", dataset: name)
         }
         var result = DatasetMergeResult()
-        let merge = DatasetMerge(store: self, source: source, destination: destination)
+        var merge = try TidemarkSync.engine(name) { () throws(StoreError) in
+            try DatasetMerge(self, source, destination)
+        }
         let cursor = try TidemarkSync.engine(name) { () throws(StoreError) in
             try source.keys()
-        }
-        let held = try TidemarkSync.engine(name) { () throws(StoreError) in
-            Set(try source.quarantined().map(\.record.key))
         }
         var hasBegun = false
         while let key = try merge.nextKey(of: cursor) {
             guard !Task.isCancelled else { throw .cancelled(dataset: name) }
-            guard !held.contains(key) else {
-                // To move it is to delete it here, and that would win over what is held.
-                result.left += 1
-                continue
-            }
             if !hasBegun {
+                guard try !merge.isHeld(key) else {
+                    result.left += 1
+                    continue
+                }
                 try TidemarkSync.engine(name) { () throws(StoreError) in
                     try source.beginMoving(into: destination)
                 }
@@ -153,16 +155,53 @@ extension Store {
 }
 
 /// Moves records from one dataset to another.
+///
+/// To move a record is to delete it where it was and to write it where it goes, and either would
+/// win over what is held of its key there, which nobody has read. So it stays while anything is
+/// held of it. What is held is read again with each record, in the transaction that moves it: what
+/// comes to be held before its end is in conflict with it.
 private struct DatasetMerge {
-    let store: Store
-    let source: Dataset
-    let destination: Dataset
+    private let store: Store
+    private let source: Dataset
+    private let destination: Dataset
+    private var sourceHeld: HeldKeys
+    private var destinationHeld: HeldKeys
+
+    init(_ store: Store, _ source: Dataset, _ destination: Dataset) throws(StoreError) {
+        self.store = store
+        self.source = source
+        self.destination = destination
+        sourceHeld = try HeldKeys(source)
+        destinationHeld = try HeldKeys(destination)
+    }
 
     func nextKey(of cursor: KeyCursor) throws(SyncError) -> [UInt8]? {
         try engine(source.name) { () throws(StoreError) in try cursor.next() }
     }
 
-    func move(
+    /// Whether any write to a key is held in either of the two.
+    mutating func isHeld(_ key: [UInt8]) throws(SyncError) -> Bool {
+        do throws(StoreError) {
+            let transaction = try store.beginTransaction()
+            defer { transaction.cancel() }
+            return try isHeld(key, transaction)
+        } catch {
+            throw SyncError(error, dataset: source.name)
+        }
+    }
+
+    private mutating func isHeld(
+        _ key: [UInt8], _ transaction: Transaction
+    ) throws(StoreError) -> Bool {
+        // Both are to count as read.
+        let isHeld = [
+            try sourceHeld.contains(key, transaction),
+            try destinationHeld.contains(key, transaction),
+        ]
+        return isHeld.contains(true)
+    }
+
+    mutating func move(
         _ key: [UInt8], by policy: MergePolicy, _ result: inout DatasetMergeResult
     ) async throws(SyncError) {
         for _ in 0..<SyncLimits.comparisonRoundsMax {
@@ -188,13 +227,16 @@ private struct DatasetMerge {
                     (value, expiresAt) = (outcome.value, outcome.expiresAt)
                 }
             }
-            let isMoved = try engine(source.name) { () throws(StoreError) in
-                try replace(local, by: value, expiresAt, movedFrom: remote)
-            }
-            guard !isMoved else {
+            switch try replaced(local, by: value, expiresAt, movedFrom: remote) {
+            case .moved:
                 result.moved += 1
                 result.conflicts += isConflict ? 1 : 0
                 return
+            case .isHeld:
+                result.left += 1
+                return
+            case .changed:
+                continue
             }
         }
         throw SyncError(
@@ -202,16 +244,40 @@ private struct DatasetMerge {
             dataset: source.name, key: key)
     }
 
-    /// - Returns: false if either record was changed meanwhile; then nothing has happened.
-    private func replace(
+    /// What came of moving a record. Unless it was moved nothing has happened.
+    private enum Step {
+        case moved
+        /// A write to it is held.
+        case isHeld
+        /// Either record was changed meanwhile, or what is held was.
+        case changed
+    }
+
+    private mutating func replaced(
         _ local: Record?, by value: [UInt8]?, _ expiresAt: UInt64?, movedFrom remote: Record
-    ) throws(StoreError) -> Bool {
+    ) throws(SyncError) -> Step {
+        do throws(StoreError) {
+            return try replace(local, by: value, expiresAt, movedFrom: remote)
+        } catch {
+            guard error.code == .transactionConflict else {
+                throw SyncError(error, dataset: source.name)
+            }
+            return .changed
+        }
+    }
+
+    /// - Throws: `transactionConflict` if what was read has changed by its end, and what `put`
+    ///   throws.
+    private mutating func replace(
+        _ local: Record?, by value: [UInt8]?, _ expiresAt: UInt64?, movedFrom remote: Record
+    ) throws(StoreError) -> Step {
         let key = remote.key
         let transaction = try store.beginTransaction()
         defer { transaction.cancel() }
         let found = try transaction.record(for: key, in: source)?.version?.dot
         let present = try transaction.record(for: key, in: destination)?.version?.dot
-        guard found == remote.version.dot, present == local?.version.dot else { return false }
+        guard found == remote.version.dot, present == local?.version.dot else { return .changed }
+        guard try !isHeld(key, transaction) else { return .isHeld }
         if let value {
             if local?.value != value || local?.expiresAt != expiresAt {
                 try transaction.put(value, for: key, in: destination, expiresAt: expiresAt ?? 0)
@@ -220,13 +286,8 @@ private struct DatasetMerge {
             try transaction.delete(key, in: destination)
         }
         try transaction.delete(key, in: source)
-        do throws(StoreError) {
-            try transaction.commit()
-            return true
-        } catch {
-            guard error.code == .transactionConflict else { throw error }
-            return false
-        }
+        try transaction.commit()
+        return .moved
     }
 }
 

@@ -57,14 +57,16 @@ extension Dataset {
                 let local = try storedRecord(for: held.key)
                 let knowledge = try knowledge()
                 guard
-                    let writes = admission(
+                    let writes = try admission(
                         of: held, beside: local, knowledge, isDisputed: isDisputed)
                 else { break }
                 var batch = ReplicationBatch()
                 batch.writes = writes
                 batch.notes = [try book.note(dropping: held)]
                 if !writes.isEmpty { batch.notes.append(try book.noteOfAdmission()) }
-                guard try replicate(batch).isEmpty else { continue }
+                // What else is held of the key has still to be met.
+                let unheld = try batch.claimingNothingHeld(in: self)
+                guard try replicate(unheld).isEmpty else { continue }
                 if !writes.isEmpty { stored.append(held.key) }
                 break
             }
@@ -77,9 +79,22 @@ extension Dataset {
     /// meanwhile: nil if it is compared as any.
     func outliver(
         _ held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
-    ) -> ReplicatedWrite? {
+    ) throws(StoreError) -> ReplicatedWrite? {
         guard knowledge.isNothing(local) else { return nil }
-        return knowledge.outliver(held, beside: local, latestBelieved: store.latestBelieved)
+        return try outliver(of: held, beside: local, knowledge)
+    }
+
+    /// A record that has not seen what was forgotten here, of whose key there is nothing but, maybe,
+    /// writes that are held: written anew, later than that, and as one that has seen it, but for
+    /// what is held. nil if it has seen it.
+    func outliver(
+        of record: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+    ) throws(StoreError) -> ReplicatedWrite? {
+        guard !knowledge.forgotten.isEmpty else { return nil }
+        let unread = try QuarantineBook(self).dots(
+            of: [record.key], beside: record.version.dot)
+        return knowledge.forgotten.before(unread).outliver(
+            record, beside: local, latestBelieved: store.latestBelieved)
     }
 
     /// What a held write comes to; nil if it stays held.
@@ -87,7 +102,7 @@ extension Dataset {
     /// - Parameter isDisputed: whether its dot may name another write, so that it waits no longer.
     private func admission(
         of held: Record, beside local: Record?, _ knowledge: DatasetKnowledge, isDisputed: Bool
-    ) -> [ReplicatedWrite]? {
+    ) throws(StoreError) -> [ReplicatedWrite]? {
         let meeting = Comparison(
             held, meeting: local, wiped: knowledge.lifecycle.wiped)
         let isOverwritten = local?.version.vector.contains(held.version.dot) ?? false
@@ -96,7 +111,7 @@ extension Dataset {
             || store.options.plantedBugs.contains(.releaseHeldEarly)
         guard isDue || isOverwritten || meeting == .ignore else { return nil }
         if !isOverwritten, meeting != .ignore,
-            let write = outliver(held, beside: local, knowledge)
+            let write = try outliver(held, beside: local, knowledge)
         {
             return [write]
         }

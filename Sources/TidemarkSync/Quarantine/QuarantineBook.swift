@@ -67,6 +67,23 @@ struct QuarantineBook {
     /// Their dots.
     func dots() throws(StoreError) -> [Dot] { try names().map(\.dot) }
 
+    /// The same by the keys that they were written to. O(held), and memory for one.
+    func dotsByKey() throws(StoreError) -> [[UInt8]: [Dot]] {
+        var dots: [[UInt8]: [Dot]] = [:]
+        try each { (record) throws(StoreError) in
+            dots[record.key, default: []].append(record.version.dot)
+            return true
+        }
+        return dots
+    }
+
+    /// Of some keys, but for one write. O(held).
+    func dots(
+        of keys: Set<[UInt8]>, beside write: Dot? = nil
+    ) throws(StoreError) -> [Dot] {
+        try dotsByKey().filter { keys.contains($0.key) }.values.joined().filter { $0 != write }
+    }
+
     /// The names of all datasets of which anything is held, and the first date of all that is held
     /// of them; nil if nothing is. O(held), and memory for one.
     static func overview(

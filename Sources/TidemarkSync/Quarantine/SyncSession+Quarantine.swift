@@ -71,7 +71,10 @@ extension SyncSession {
         var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
         var batch = ReplicationBatch()
         batch.writes = meeting.writes(for: held, beside: local)
-        if meeting != .ignore, let write = dataset.outliver(held, beside: local, knowledge) {
+        let outliver = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.outliver(held, beside: local, knowledge)
+        }
+        if meeting != .ignore, let write = outliver {
             batch.writes = [write]
         } else if meeting == .conflict, let local {
             switch try await settlement.settle(local: local, remote: held, mustRewrite: false) {
@@ -84,13 +87,13 @@ extension SyncSession {
                 return true
             }
         }
-        // What else is held of the key has still to be met: see ``claimingNothingHeld(_:)``.
-        batch.writes = batch.writes.map { $0.claiming(VersionVector()) }
         batch.notes = try notes(on: settled)
         let isApplied = try engine(dataset.name) { () throws(StoreError) -> Bool in
             batch.notes.append(try book.note(dropping: held))
             if !batch.writes.isEmpty { batch.notes.append(try book.noteOfAdmission()) }
-            guard try dataset.replicate(batch).isEmpty else { return false }
+            // What else is held of the key has still to be met.
+            let unheld = try batch.claimingNothingHeld(in: dataset)
+            guard try dataset.replicate(unheld).isEmpty else { return false }
             if !batch.writes.isEmpty { try book.noteAdmitted() }
             return true
         }
@@ -101,26 +104,6 @@ extension SyncSession {
         }
         tellApplied(batch, settled.map { $0.outcome.settlement })
         return true
-    }
-
-    /// The same batch, whose new writes do not claim to have seen what is held of their keys.
-    ///
-    /// Where no date decides, the policy has to be asked about each held write. The dataset's
-    /// vector claims those that came in a push, so a settlement that claimed as much would count as
-    /// having overwritten them, unread. It descends from the two versions that were settled, and
-    /// with these from all that lay here of the key.
-    func claimingNothingHeld(_ batch: ReplicationBatch) throws(StoreError) -> ReplicationBatch {
-        if case .lastWriterWins = policy { return batch }
-        guard batch.writes.contains(where: { $0.isNew }) else { return batch }
-        // In this order: what the vector claims is held then, or among the records. What comes
-        // later it does not claim.
-        let vector = try dataset.vector
-        let held = try QuarantineBook(dataset).keys()
-        var batch = batch
-        batch.writes = batch.writes.map { write in
-            write.claiming(held.contains(write.key) ? VersionVector() : vector)
-        }
-        return batch
     }
 
     /// Nothing is pushed as long as a conflict waits, also if it is with what is held.
@@ -135,7 +118,7 @@ extension SyncSession {
     ///
     /// - Returns: false if it cannot be.
     func hold(
-        _ record: Record, in batch: inout ReplicationBatch, _ keys: inout [[UInt8]]
+        _ record: Record, in batch: inout ReplicationBatch, _ held: inout [HeldArrival]
     ) throws(SyncError) -> Bool {
         let (note, isKnown) = try engine(dataset.name) {
             () throws(StoreError) -> (SystemNote?, Bool) in
@@ -144,7 +127,7 @@ extension SyncSession {
         }
         guard let note else { return isKnown }
         batch.notes.append(note)
-        keys.append(record.key)
+        held.append((key: record.key, dot: record.version.dot))
         return true
     }
 
@@ -152,11 +135,13 @@ extension SyncSession {
     /// here, or has a record that is concurrent with what is held here. Pulling would bring nothing
     /// new.
     ///
-    /// Where the peer has the held write, and not our record, ours is written anew, having seen
-    /// what is held: such a write loses to whatever it meets before its time, or the peer, whose
-    /// clock believes it, could never be told anything of the key. So it is where the conflict is
-    /// still there after another pull: then it is with something that the held write has
-    /// superseded, which therefore counts as known here and never comes. Where the peer has our
+    /// What the peer wrote meanwhile another pull brings, and so that is tried first: the peer may
+    /// hold what is held here, and have found a conflict with something else. If the conflict is
+    /// still there then, and the peer has not our record, ours is written anew, having seen what is
+    /// held: such a write loses to whatever it meets before its time, or the peer, whose clock
+    /// believes it, could never be told anything of the key. Of several one is seen, and if that does
+    /// not help the next: the conflict may be with something that one has superseded which the peer
+    /// lacks, and which therefore counts as known here and never comes. Where the peer has our
     /// record, or there is none, and it lacks a held write, it was that which it refused, maybe for
     /// another one of the key that is held here and counts there: it is not handed over, and the
     /// peer may ask for it and settle it.
@@ -171,26 +156,24 @@ extension SyncSession {
         var refused: [[UInt8]] = []
         try engine(dataset.name) { () throws(StoreError) in
             for key in keys {
-                guard let (version, isThere, isLacking) = held[key] else { continue }
+                guard let held = held[key] else { continue }
                 guard let local = try dataset.storedRecord(for: key), !local.isDropped else {
                     // Nothing else of the key was handed over.
-                    if isLacking { refused.append(key) }
+                    if held.isLacking { refused.append(key) }
                     continue
                 }
                 guard !isDisputed(local.version.dot) else { continue }
                 let isOurs =
                     !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
                 let isMetAgain = !metConflicts.insert(key).inserted
-                if !isOurs, isLacking {
+                if !isOurs, held.isLacking {
                     refused.append(key)
-                } else if isOurs, isThere || isMetAgain,
-                    !local.version.vector.covers(version.vector)
-                {
+                } else if isOurs, isMetAgain, let seen = held.unseen(by: local.version.vector) {
                     batch.writes.append(
                         ReplicatedWrite(
                             key: key,
                             content: .resolve(
-                                value: local.value, seen: version, expiresAt: local.expiresAt),
+                                value: local.value, seen: seen, expiresAt: local.expiresAt),
                             expected: local.version))
                 }
                 // Otherwise something else may be in the way, which another pull brings.
@@ -199,34 +182,51 @@ extension SyncSession {
         let newlyRefused = refused.filter { withheld.insert($0).inserted }
         if !batch.writes.isEmpty {
             let moved = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.replicate(batch)
+                // They have seen what was found above, and nothing else that is held.
+                try dataset.replicate(batch.claimingNothingHeld(in: dataset))
             }
             guard moved.isEmpty else { return false }
         }
         return batch.writes.count + newlyRefused.count == keys.count
     }
 
-    private typealias HeldVersion = (version: Version, isThere: Bool, isLacking: Bool)
+    /// What is held of a key beside what the peer has.
+    private struct HeldVersions {
+        private var there: [Version] = []
+        private var lacking: [Version] = []
 
-    /// Of each key all that is held, as one version that has seen all of it, whether the peer has
-    /// any of it, and whether it lacks any.
+        /// Whether the peer lacks any of it.
+        var isLacking: Bool { !lacking.isEmpty }
+
+        /// - Parameter isThere: whether the peer has it, as its record or held as it is here.
+        mutating func add(_ version: Version, isThere: Bool) {
+            if isThere { there.append(version) } else { lacking.append(version) }
+        }
+
+        /// What a record has to see next of which the peer cannot be told, one at a time: the
+        /// earliest that the peer has, which its clock believes before the others. nil if it has
+        /// seen all.
+        func unseen(by vector: VersionVector) -> Version? {
+            for versions in [there, lacking] {
+                let unseen = versions.filter { !vector.covers($0.vector) }
+                if let next = unseen.min(by: { $1.isLater(than: $0) }) { return next }
+            }
+            return nil
+        }
+    }
+
+    /// What is held of some keys.
     private func heldWrites(
         of keys: Set<[UInt8]>, beside peerHas: VersionVector
-    ) throws(SyncError) -> [[UInt8]: HeldVersion] {
-        var held: [[UInt8]: HeldVersion] = [:]
+    ) throws(SyncError) -> [[UInt8]: HeldVersions] {
+        var held: [[UInt8]: HeldVersions] = [:]
         try engine(dataset.name) { () throws(StoreError) in
             try QuarantineBook(dataset).each { (record) throws(StoreError) in
+                let version = record.version
                 // No write may descend from a dot that may name another one.
-                guard keys.contains(record.key), !isDisputed(record.version.dot) else {
-                    return true
-                }
-                let known =
-                    held[record.key] ?? (version: record.version, isThere: false, isLacking: false)
-                let isThere = peerHas.contains(record.version.dot)
-                held[record.key] = (
-                    version: known.version.joined(with: record.version.vector),
-                    isThere: known.isThere || isThere, isLacking: known.isLacking || !isThere
-                )
+                guard keys.contains(record.key), !isDisputed(version.dot) else { return true }
+                held[record.key, default: HeldVersions()]
+                    .add(version, isThere: peerHas.contains(version.dot))
                 return true
             }
         }

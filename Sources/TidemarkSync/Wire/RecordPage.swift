@@ -305,18 +305,3 @@ extension Dataset {
         return (RecordPage(written, run), next)
     }
 }
-
-extension VersionVector {
-    /// What it says, but for the given writes and all that came after them where they were made.
-    func before(_ dots: [Dot]) -> VersionVector {
-        guard !dots.isEmpty else { return self }
-        var ends: [ReplicaID: UInt64] = [:]
-        for dot in dots {
-            ends[dot.replica] = min(ends[dot.replica] ?? .max, dot.counter - 1)
-        }
-        return VersionVector(
-            self.dots.map {
-                Dot(replica: $0.replica, counter: min($0.counter, ends[$0.replica] ?? .max))
-            })
-    }
-}

@@ -140,6 +140,41 @@ struct QuarantineElsewhereTests {
         #expect(try a.dataset("all").text("key 0") == "future")
     }
 
+    /// So would what is written where it goes win over what is held of it there.
+    @Test func aMergedDatasetStaysForWhatIsHeldWhereItGoes() async throws {
+        try fill(a, 1)
+        b.clock.putForward(bySeconds: hour)
+        try b.dataset("all").put("future", for: "key 0")
+        try await a.dataset("all").synchronize(with: b.transport)
+        let first = try await a.store.mergeDataset("notes", into: "all", by: .keepRemote)
+        #expect(!first.isRetired && first.moved == 0 && first.left == 1)
+        #expect(try a.dataset("all").quarantined().count == 1)
+        a.clock.putForward(bySeconds: hour + 1)
+        let second = try await a.store.mergeDataset("notes", into: "all", by: .lastWriterWins)
+        #expect(second.isRetired && second.moved == 1)
+        #expect(try a.dataset("all").text("key 0") == "future")
+    }
+
+    /// It came while the policy was asked, after what was held had been looked at.
+    @Test(arguments: ["notes", "all"])
+    func aMergedDatasetStaysForWhatComesToBeHeldMeanwhile(_ name: String) async throws {
+        try a.dataset("notes").put("ours", for: "key")
+        try a.dataset("all").put("theirs", for: "key")
+        b.clock.putForward(bySeconds: hour)
+        try b.dataset(name).put("future", for: "key")
+        let (writer, transport) = (try b.dataset(name), a.transport)
+        let meanwhile = MergePolicy.custom { _ in
+            try await writer.synchronize(with: transport)
+            return .keepRemote
+        }
+        let result = try await a.store.mergeDataset("notes", into: "all", by: meanwhile)
+        #expect(!result.isRetired && result.moved == 0 && result.left == 1)
+        #expect(try a.dataset("notes").text("key") == "ours")
+        #expect(try a.dataset("all").text("key") == "theirs")
+        let held = try a.dataset(name).quarantined().map(\.record.valueText)
+        #expect(held == ["future"])
+    }
+
     /// The peer counts another write of the key, of which nothing is a record here. It was taken
     /// for a conflict that a pull would bring, and nothing went to that peer any more.
     @Test func whatIsRefusedIsKeptBackWhereThereIsNoRecordOfIt() async throws {

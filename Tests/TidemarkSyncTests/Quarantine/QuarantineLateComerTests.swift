@@ -1,0 +1,98 @@
+import Testing
+import Tidemark
+
+@testable import TidemarkSync
+
+// What outlives forgotten deletions has seen all that they had. Of other keys they may have seen
+// what is held, which nobody has read: that is not seen.
+//
+//     b  ── key: future (in an hour) ──┐
+//     a  ──────────────────────────────┴── holds it, and forgets deletions that had seen it
+//     c  ── key: apart ── comes late: apart outlives ── ... an hour later: future
+struct QuarantineLateComerTests {
+    let a: TestReplica
+    let b: TestReplica
+    let c: TestReplica
+    private let hour: UInt64 = 3_600
+
+    init() throws {
+        (a, b, c) = try TestReplica.three()
+        b.clock.putForward(bySeconds: hour)
+    }
+
+    private func held(_ replica: TestReplica) throws -> [String] {
+        try replica.dataset().quarantined().map { $0.record.valueText ?? "(deleted)" }
+    }
+
+    /// As where a fresh start of a's has brought deletions that somebody else had forgotten.
+    private func holdAndForget() async throws {
+        try put("old", a, "other")
+        try put("future", b)
+        try await b.dataset().synchronize(with: a.transport)
+        var batch = ReplicationBatch()
+        batch.forgotten = ForgottenDeletions(
+            vector: try a.dataset().vector, time: a.store.nextTime())
+        #expect(try a.dataset().replicate(batch).isEmpty)
+        #expect(try held(a) == ["future"])
+    }
+
+    private func expectFutureToWin() async throws {
+        for replica in [a, c] {
+            #expect(try held(replica) == ["future"])
+            replica.clock.putForward(bySeconds: 2 * hour)
+        }
+        try await c.dataset().synchronize(with: a.transport)
+        for replica in [a, c] {
+            #expect(try replica.dataset().text("key") == "future" && held(replica) == [])
+        }
+        try expectEqual([a, c])
+    }
+
+    @Test(arguments: ExchangeRole.allCases)
+    func whatOutlivesLeavesWhatIsHeld(_ lateSide: ExchangeRole) async throws {
+        try await holdAndForget()
+        try put("apart", c)
+        try put("apart", c, "another")
+        let (from, to) = lateSide == .asker ? (c, a) : (a, c)
+        let result = try await from.dataset().synchronize(with: to.transport)
+        #expect(result.isComplete)
+        for replica in [a, c] {
+            #expect(try replica.dataset().text("key") == "apart")
+            #expect(try replica.dataset().text("another") == "apart")
+        }
+        try await expectFutureToWin()
+    }
+
+    /// Written while the last question is under way, too late to be asked about.
+    @Test func soDoesWhatIsWrittenInTheLastMoment() async throws {
+        try await holdAndForget()
+        try put("apart", c, "another")
+        let late = try c.dataset()
+        let transport = InterposedTransport(a.responder) { point in
+            guard point.moment == .beforeAnswer else { return }
+            switch point.kind {
+            case "pull" where point.numberOfKind == 1: try late.put("asked", for: "first")
+            case "inquiry" where point.numberOfKind > 1: try late.put("apart", for: "key")
+            default: break
+            }
+        }
+        try await late.synchronize(with: transport)
+        #expect(transport.messageCount(of: "inquiry") > 1)
+        #expect(try late.text("key") == "apart" && late.text("first") == "asked")
+        try await c.dataset().synchronize(with: a.transport)
+        try await expectFutureToWin()
+    }
+
+    /// Of two that are held of a key and have not seen what was forgotten, the first that is let in
+    /// outlives that, and leaves the other one.
+    @Test func ofTwoThatAreHeldTheFirstLeavesTheOther() async throws {
+        try await holdAndForget()
+        c.clock.putForward(bySeconds: 1_800)
+        try put("sooner", c)
+        try await c.dataset().synchronize(with: a.transport)
+        #expect(try held(a).sorted() == ["future", "sooner"])
+        a.clock.putForward(bySeconds: 1_800)
+        try a.dataset().admitDue()
+        #expect(try a.dataset().text("key") == "sooner" && held(a) == ["future"])
+    }
+}
