@@ -31,8 +31,9 @@ public final class OperationCursor {
         }
         let logs = view.memtables.reversed()
             .filter { isWanted(FileName.log($0.log.number)) }.map { Source.log($0) }
-        sources = (sealed + logs)[...]
-        bytesTotal = sources.reduce(0) { $0 + Self.byteCount(of: $1) }
+        let all = sealed + logs
+        bytesTotal = all.reduce(0) { $0 + OperationCursor.byteCount(of: $1) }
+        sources = all[...]
         self.engine = engine
         self.dataset = dataset
     }
