@@ -92,8 +92,16 @@ struct ShellTests {
         }
     }
 
-    /// Nothing that the command prints is coloured where nobody looks.
-    @Test func filesAndPipesGetNoColours() async throws {
+    @Test func colorsAreForThoseWhoWantThem() {
+        #expect(OutputStream.wantsColors(noColor: nil, "xterm"))
+        #expect(OutputStream.wantsColors(noColor: "", "xterm"))
+        #expect(!OutputStream.wantsColors(noColor: "1", "xterm"))
+        #expect(!OutputStream.wantsColors(noColor: nil, "dumb"))
+        #expect(!OutputStream.wantsColors(noColor: nil, nil))
+    }
+
+    /// Nothing that the command prints is colored where nobody looks.
+    @Test func filesAndPipesGetNoColors() async throws {
         let names = try FixtureStore.make(in: tool.directory.path)
         for arguments in [["inspect"], ["log"], ["why", "flour"]] {
             let running = try RunningCommand(

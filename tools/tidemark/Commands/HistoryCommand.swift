@@ -98,7 +98,9 @@ struct HistoryListing {
     private func write(_ margin: String, _ text: String) throws {
         var line = TerminalText.truncated("\(margin) \(text)", to: output.columns)
         while line.last == " " { line.removeLast() }
-        try output.writeLine(line)
+        let graph = line.prefix(margin.count)
+        try output.writeLine(
+            output.colored(String(graph), .accent) + line.dropFirst(graph.count))
     }
 
     private static func lines(_ record: Record) -> [String] {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Tidemark
 
 struct LogCommand: StoreCommand {
@@ -27,6 +28,9 @@ struct LogCommand: StoreCommand {
     @OptionGroup var limit: LimitOption
     @OptionGroup var format: OutputOptions
 
+    /// Operations between two looks at the clock.
+    private static let progressStep = 4_096
+
     func validate() throws {
         if hex, filter.segment == nil {
             throw ValidationError("--hex needs --segment, which says of which file")
@@ -51,14 +55,23 @@ struct LogCommand: StoreCommand {
         let operations = try store.operations(in: filter.dataset) { file == nil || $0 == file }
         let listing = LogListing(output, showsDataset: filter.dataset == nil)
         var tail = LogTail(files: try store.segmentFiles())
+        // Where many are passed over for each that is shown; not between the lines of a table.
+        let bar = ProgressBar("searching", isTerminal: !output.isTerminal && isatty(2) == 1)
+        defer { bar.finish() }
+        var passedCount = 0
         var count = 0
         while !limit.isReached(by: count), let operation = try operations.next() {
             tail.note(operation)
+            passedCount += 1
+            if passedCount % Self.progressStep == 0 {
+                bar.update(bytes: operations.bytesBegun, of: operations.bytesTotal)
+            }
             guard filter.includes(operation, key: wanted) else { continue }
             count += 1
             try write(operation, listing, output)
         }
         try store.close()
+        bar.finish()
         try listing.settle()
         while follow, !limit.isReached(by: count) {
             try output.flush()

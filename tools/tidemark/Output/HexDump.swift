@@ -5,7 +5,8 @@ import Tidemark
 struct HexDump {
     private static let bytesPerLine = 8
     private static let nameColumns = 16
-    private static let leftColumns = 8 + 2 + 3 * bytesPerLine + 1 + nameColumns + 1
+    private static let offsetColumns = 10
+    private static let leftColumns = offsetColumns + 3 * bytesPerLine + 1 + nameColumns + 1
     /// Fields with more bytes than this are cut.
     private static let shownMax = 128
 
@@ -56,10 +57,10 @@ struct HexDump {
                 field.meaning.isEmpty
                 ? Self.text(of: bytes) : line < meanings.count ? meanings[line] : ""
             let offset = field.offset + UInt64(start - shown.startIndex)
+            let digits = bytes.isEmpty ? "" : Self.digits(offset, isContent: isContent)
+            let rest = Self.line(bytes, line == 0 ? field.name : "", text)
             try output.writeLine(
-                Self.line(
-                    bytes.isEmpty ? "" : Self.digits(offset, isContent: isContent), bytes,
-                    line == 0 ? field.name : "", text))
+                output.colored(Self.padded(digits, Self.offsetColumns), .faint) + rest)
             start = bytes.endIndex
             line += 1
         }
@@ -74,14 +75,14 @@ struct HexDump {
     }
 
     private static func line(
-        _ offset: String, _ bytes: ArraySlice<UInt8>, _ name: String, _ text: String
+        _ bytes: ArraySlice<UInt8>, _ name: String, _ text: String
     ) -> String {
         let pairs = bytes.map { byte -> String in
             let digits = String(byte, radix: 16)
             return digits.utf8.count == 1 ? "0\(digits)" : digits
         }.joined(separator: " ")
         let name = TerminalText.truncated(name, to: nameColumns)
-        var line = padded(offset, 10) + padded(pairs, 3 * bytesPerLine + 1)
+        var line = padded(pairs, 3 * bytesPerLine + 1)
         line += padded(name, nameColumns + 1) + text
         while line.last == " " { line.removeLast() }
         return line
