@@ -30,8 +30,8 @@ struct EventStream: Sendable {
     ///   - device: of the query, decoded; nil if it is not there.
     ///   - endsAt: when the caller's credentials end, in milliseconds since 1970; nil if that is
     ///     not known.
-    ///   - isStillLetIn: asked once the connection is listed: whoever was let in before may have been
-    ///     merged, deleted or signed in meanwhile, and those that are listed then are closed.
+    ///   - isStillLetIn: asked once the connection is listed: whoever was let in before may have
+    ///     been merged, deleted or signed in as meanwhile, and only those listed then are closed.
     ///   - cut: breaks the connection off. Called if it does not end by itself, since the device
     ///     does not read.
     /// - Throws: `notAuthorized` for whoever is no identity, `invalidParameter`,
