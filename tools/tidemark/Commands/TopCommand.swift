@@ -71,13 +71,13 @@ struct TopCommand: StoreCommand {
         let isLive = output.isTerminal && !format.json && !once
         let screen = isLive ? TerminalScreen(output) : nil
         defer { screen?.leave() }
-        let interruption = await Interruption.watched()
+        let end = await EndRequest.watched()
         let clock = ContinuousClock()
         var before = try await top.sample()
         var start = clock.now
         try screen?.draw(["measuring \(TerminalText.escaped(source, columnsMax: 60)) ..."])
         var count = 0
-        while count < framesMax, try await interruption.wait(for: .seconds(interval)) {
+        while count < framesMax, try await end.wait(for: .seconds(interval)) {
             let after = try await top.sample()
             let now = clock.now
             let time = HybridTime(
