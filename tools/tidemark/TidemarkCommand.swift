@@ -38,6 +38,17 @@ struct TidemarkCommand: AsyncParsableCommand {
         $0.configuration.subcommands.isEmpty
     }.compactMap { $0.configuration.commandName }
 
+    /// The help of a command that stands behind `tidemark`, as it is shown; nil if there is none.
+    static func help(of name: String) -> String? {
+        configuration.subcommands.first { $0.configuration.commandName == name }
+            .map { HelpText.fitted(helpMessage(for: $0, columns: HelpText.columnsMax)) }
+    }
+
+    /// Whether words are a command line that is understood; nothing is run.
+    static func understands(_ words: [String]) -> Bool {
+        (try? parseAsRoot(words)) != nil
+    }
+
     static func main() async {
         // A closed pipe is then an error of write(2), which OutputStream turns into a quiet end;
         // the signal would kill `serve` when a peer hangs up.

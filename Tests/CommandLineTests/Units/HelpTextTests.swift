@@ -18,16 +18,12 @@ struct HelpTextTests {
         #expect(HelpText.fitted(script) == script)
     }
 
-    @Test(arguments: TidemarkCommand.configuration.subcommands.map { $0.configuration.commandName })
-    func everyCommandsHelpFits(name: String?) throws {
-        let command = try #require(
-            TidemarkCommand.configuration.subcommands.first {
-                $0.configuration.commandName == name
-            })
-        let help = HelpText.fitted(TidemarkCommand.helpMessage(for: command, columns: 80))
+    @Test(arguments: TidemarkCommand.names)
+    func everyCommandsHelpFits(name: String) throws {
+        let help = try #require(TidemarkCommand.help(of: name))
         for line in help.split(separator: "\n") {
             #expect(TerminalText.width(of: String(line)) <= 80, "\(line)")
         }
-        #expect(help.contains("EXAMPLES:"), "\(name ?? "") shows no example")
+        #expect(help.contains("EXAMPLES:"), "\(name) shows no example")
     }
 }
