@@ -118,6 +118,8 @@ let package = Package(
                 networking("ServiceLifecycle", "swift-service-lifecycle"),
                 networking("Tracing", "swift-distributed-tracing"),
             ],
+            // In the program by way of tools/embed-console.
+            exclude: ["Console/Static"],
             swiftSettings: settings),
         .executableTarget(
             name: "tidemark",

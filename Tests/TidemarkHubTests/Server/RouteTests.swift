@@ -89,7 +89,9 @@ struct RouteTests {
             #expect(route != .nothing, "\(path)")
             described[route, default: []].formUnion(methods.keys)
         }
-        for route in HubRoute.allCases where route != .nothing {
+        // What the console's page asks for is nobody else's: it changes with the page.
+        let own: Set = [HubRoute.nothing, .console]
+        for route in HubRoute.allCases where !own.contains(route) {
             let methods = try #require(described[route], "\(route)")
             guard let own = route.methods else { continue }
             #expect(methods == Set(own.map { $0.rawValue.lowercased() }), "\(route)")

@@ -1,0 +1,66 @@
+// Written by tools/embed-console. Change the file in Static, then run that.
+
+extension ConsoleFiles {
+    static let graphJS = ConsoleFile(
+        "graph.js",
+        base64: """
+            Ly8gVGhlIHZlcnNpb25zIG9mIGEgcmVjb3JkIGFuZCB0aGVpciBhbmNlc3RyeTogYSBjb2x1bW4gb2YgY2ly\
+            Y2xlcyBiZXNpZGUgYSBsaXN0LCBlYWNoIGpvaW5lZCB3aXRoCi8vIHRob3NlIHRoYXQgaXQgZGVzY2VuZHMg\
+            ZnJvbS4KCmltcG9ydCB7IGJ5dGVzLCBlbCwgZ3JvdXBlZCwgcmVwbGljYSwgc3ZnLCB0YWcsIHRpbWUgfSBm\
+            cm9tICIuL2RvbS5qcyI7Cgpjb25zdCByb3dIZWlnaHQgPSA3NjsKY29uc3QgbGFuZVdpZHRoID0gMjI7CmNv\
+            bnN0IGxhbmVzTWF4ID0gNjsKCi8qKiBUaGUgbGFuZSBvZiBlYWNoIHZlcnNpb246IGl0cyBvd24gbGluZSBv\
+            ZiBkZXNjZW50LCBhcyBmYXIgYXMgdGhlcmUgaXMgcm9vbS4gKi8KZnVuY3Rpb24gbGFuZXNPZih2ZXJzaW9u\
+            cykgewogICAgY29uc3QgcGxhY2VzID0gbmV3IE1hcCh2ZXJzaW9ucy5tYXAoKHZlcnNpb24sIGluZGV4KSA9\
+            PiBbdmVyc2lvbi5kb3QsIGluZGV4XSkpOwogICAgY29uc3QgbGFuZXMgPSBuZXcgQXJyYXkodmVyc2lvbnMu\
+            bGVuZ3RoKS5maWxsKC0xKTsKICAgIC8vIFdoYXQgZWFjaCBsYW5lIGxlYWRzIHRvIG5leHQsIHNvIHRoYXQg\
+            aXQgaXMgZnJlZSB3aGVuIHRoYXQgaGFzIGJlZW4gZHJhd24uCiAgICBjb25zdCBlbmRzID0gW107CiAgICB2\
+            ZXJzaW9ucy5mb3JFYWNoKCh2ZXJzaW9uLCBpbmRleCkgPT4gewogICAgICAgIGxldCBsYW5lID0gZW5kcy5m\
+            aW5kSW5kZXgoKGVuZCkgPT4gZW5kID09PSBpbmRleCk7CiAgICAgICAgaWYgKGxhbmUgPCAwKSBsYW5lID0g\
+            ZW5kcy5maW5kSW5kZXgoKGVuZCkgPT4gZW5kID09PSB1bmRlZmluZWQgfHwgZW5kIDwgaW5kZXgpOwogICAg\
+            ICAgIGlmIChsYW5lIDwgMCkgbGFuZSA9IGVuZHMubGVuZ3RoOwogICAgICAgIGxhbmVzW2luZGV4XSA9IE1h\
+            dGgubWluKGxhbmUsIGxhbmVzTWF4IC0gMSk7CiAgICAgICAgLy8gT3RoZXJzIHRoYXQgbGVhZCBoZXJlIGVu\
+            ZCBoZXJlLgogICAgICAgIGVuZHMuZm9yRWFjaCgoZW5kLCBvdGhlcikgPT4gewogICAgICAgICAgICBpZiAo\
+            ZW5kID09PSBpbmRleCkgZW5kc1tvdGhlcl0gPSB1bmRlZmluZWQ7CiAgICAgICAgfSk7CiAgICAgICAgY29u\
+            c3QgcGFyZW50cyA9IHZlcnNpb24ucGFyZW50cy5tYXAoKGRvdCkgPT4gcGxhY2VzLmdldChkb3QpKS5maWx0\
+            ZXIoKHBsYWNlKSA9PiBwbGFjZSA+IGluZGV4KTsKICAgICAgICBlbmRzW2xhbmVdID0gcGFyZW50c1swXTsK\
+            ICAgICAgICBmb3IgKGNvbnN0IHBhcmVudCBvZiBwYXJlbnRzLnNsaWNlKDEpKSB7CiAgICAgICAgICAgIGlm\
+            ICghZW5kcy5pbmNsdWRlcyhwYXJlbnQpKSB7CiAgICAgICAgICAgICAgICBjb25zdCBmcmVlID0gZW5kcy5m\
+            aW5kSW5kZXgoKGVuZCkgPT4gZW5kID09PSB1bmRlZmluZWQpOwogICAgICAgICAgICAgICAgZW5kc1tmcmVl\
+            IDwgMCA/IGVuZHMubGVuZ3RoIDogZnJlZV0gPSBwYXJlbnQ7CiAgICAgICAgICAgIH0KICAgICAgICB9CiAg\
+            ICB9KTsKICAgIHJldHVybiB7IGxhbmVzLCBwbGFjZXMgfTsKfQoKZXhwb3J0IGZ1bmN0aW9uIGRyYXdIaXN0\
+            b3J5KGhpc3RvcnksIGN1cnJlbnQpIHsKICAgIGNvbnN0IHsgdmVyc2lvbnMgfSA9IGhpc3Rvcnk7CiAgICBj\
+            b25zdCB7IGxhbmVzLCBwbGFjZXMgfSA9IGxhbmVzT2YodmVyc2lvbnMpOwogICAgY29uc3Qgd2lkdGggPSBs\
+            YW5lV2lkdGggKiAoTWF0aC5tYXgoLi4ubGFuZXMpICsgMSkgKyAxMjsKICAgIGNvbnN0IGhlaWdodCA9IHJv\
+            d0hlaWdodCAqIHZlcnNpb25zLmxlbmd0aDsKICAgIGNvbnN0IHggPSAoaW5kZXgpID0+IDEyICsgbGFuZXNb\
+            aW5kZXhdICogbGFuZVdpZHRoOwogICAgY29uc3QgeSA9IChpbmRleCkgPT4gcm93SGVpZ2h0ICogaW5kZXgg\
+            KyAyNDsKICAgIGNvbnN0IGVkZ2VzID0gW107CiAgICB2ZXJzaW9ucy5mb3JFYWNoKCh2ZXJzaW9uLCBpbmRl\
+            eCkgPT4gewogICAgICAgIGZvciAoY29uc3QgZG90IG9mIHZlcnNpb24ucGFyZW50cykgewogICAgICAgICAg\
+            ICBjb25zdCBwYXJlbnQgPSBwbGFjZXMuZ2V0KGRvdCk7CiAgICAgICAgICAgIGlmIChwYXJlbnQgPT09IHVu\
+            ZGVmaW5lZCkgY29udGludWU7CiAgICAgICAgICAgIGNvbnN0IFtmcm9tWCwgZnJvbVksIHRvWCwgdG9ZXSA9\
+            IFt4KGluZGV4KSwgeShpbmRleCksIHgocGFyZW50KSwgeShwYXJlbnQpXTsKICAgICAgICAgICAgY29uc3Qg\
+            YmVuZCA9IGZyb21YID09PSB0b1ggJiYgTWF0aC5hYnMocGFyZW50IC0gaW5kZXgpID4gMSA/IGZyb21YICsg\
+            OSA6IHRvWDsKICAgICAgICAgICAgZWRnZXMucHVzaChzdmcoInBhdGgiLCB7CiAgICAgICAgICAgICAgICBj\
+            bGFzczogImVkZ2UiLCBkOiBgTSR7ZnJvbVh9ICR7ZnJvbVl9IEMke2JlbmR9ICR7ZnJvbVkgKyA0MH0gJHti\
+            ZW5kfSAke3RvWSAtIDQwfSAke3RvWH0gJHt0b1l9YCwKICAgICAgICAgICAgfSkpOwogICAgICAgIH0KICAg\
+            IH0pOwogICAgY29uc3Qgbm9kZXMgPSB2ZXJzaW9ucy5tYXAoKHZlcnNpb24sIGluZGV4KSA9PiB7CiAgICAg\
+            ICAgY29uc3Qga2luZHMgPSBbIm5vZGUiXTsKICAgICAgICBpZiAodmVyc2lvbi5kb3QgPT09IGN1cnJlbnQp\
+            IGtpbmRzLnB1c2goIm5vdyIpOwogICAgICAgIGlmICh2ZXJzaW9uLndhaXRzRm9yKSBraW5kcy5wdXNoKCJ3\
+            YWl0aW5nIik7CiAgICAgICAgaWYgKHZlcnNpb24uaXNEZWxldGVkKSBraW5kcy5wdXNoKCJnb25lIik7CiAg\
+            ICAgICAgcmV0dXJuIHN2ZygiY2lyY2xlIiwgeyBjbGFzczoga2luZHMuam9pbigiICIpLCBjeDogeChpbmRl\
+            eCksIGN5OiB5KGluZGV4KSwgcjogNiB9KTsKICAgIH0pOwogICAgY29uc3QgcGljdHVyZSA9IHN2Zygic3Zn\
+            IiwgewogICAgICAgIHdpZHRoLCBoZWlnaHQsIHZpZXdCb3g6IGAwIDAgJHt3aWR0aH0gJHtoZWlnaHR9YCwg\
+            cm9sZTogImltZyIsCiAgICAgICAgImFyaWEtbGFiZWwiOiBgQW5jZXN0cnkgb2YgJHt2ZXJzaW9ucy5sZW5n\
+            dGh9IHZlcnNpb25zOyB0aGUgbGlzdCBiZXNpZGUgaXQgc2F5cyB0aGUgc2FtZWAsCiAgICB9LCBlZGdlcywg\
+            bm9kZXMpOwogICAgY29uc3QgbGlzdCA9IGVsKCJvbCIsIHsgImFyaWEtbGFiZWwiOiAiVmVyc2lvbnMsIHRo\
+            ZSBuZXdlc3QgZmlyc3QiIH0sIHZlcnNpb25zLm1hcCgodmVyc2lvbikgPT4gZWwoImxpIiwge30sCiAgICAg\
+            ICAgZWwoImRpdiIsIHt9LCB0aW1lKHZlcnNpb24udGltZSksICIgIiwgcmVwbGljYSh2ZXJzaW9uLnJlcGxp\
+            Y2EpLCBgIHdyaXRlICR7Z3JvdXBlZCh2ZXJzaW9uLmNvdW50ZXIpfSBgLAogICAgICAgICAgICB2ZXJzaW9u\
+            LmF1dGhvciA/IGBvZiAke3ZlcnNpb24uYXV0aG9yfSBgIDogIiIsCiAgICAgICAgICAgIHZlcnNpb24uZG90\
+            ID09PSBjdXJyZW50ID8gdGFnKCJub3ciLCAiZ29vZCIpIDogbnVsbCwKICAgICAgICAgICAgdmVyc2lvbi53\
+            YWl0c0ZvciA/IHRhZygid2FpdHMgdG8gYmUgc2V0dGxlZCIsICJ3YXJuIikgOiBudWxsKSwKICAgICAgICBl\
+            bCgiZGl2Iiwge30sIHZlcnNpb24uaXNEZWxldGVkID8gdGFnKCJkZWxldGVkIiwgImJhZCIpIDogYnl0ZXMo\
+            dmVyc2lvbi52YWx1ZSkpKSkpOwogICAgcmV0dXJuIGVsKCJkaXYiLCB7fSwgZWwoImRpdiIsIHsgY2xhc3M6\
+            ICJoaXN0b3J5IiB9LCBwaWN0dXJlLCBsaXN0KSwKICAgICAgICBoaXN0b3J5LmlzQ3V0ID8gZWwoInAiLCB7\
+            IGNsYXNzOiAicXVpZXQiIH0sICJUaGVyZSBhcmUgb2xkZXIgdmVyc2lvbnMuIikgOiBudWxsKTsKfQo=
+            """)
+}

@@ -1,0 +1,67 @@
+// Written by tools/embed-console. Change the file in Static, then run that.
+
+extension ConsoleFiles {
+    static let hubJS = ConsoleFile(
+        "hub.js",
+        base64: """
+            Ly8gVGhlIGh1YiBpdHNlbGY6IGFsbCBhdCBhIGdsYW5jZSwgdGhlIHNldHRpbmdzIGluIGZvcmNlLCBhbmQg\
+            d2hhdCB3YXMgZG9uZSBhdCB0aGlzIGNvbnNvbGUuCgppbXBvcnQgeyBnZXQgfSBmcm9tICIuL2FwaS5qcyI7\
+            CmltcG9ydCB7IGJ5dGVzLCBlbCwgZW1wdHksIGZhY3RzLCBncm91cGVkLCBoZWFkLCBsaW5rLCByZXBsaWNh\
+            LCBzaG93blRleHQsIHNpemUsIHRhYmxlLCB0YWcsIHRpbWUgfSBmcm9tICIuL2RvbS5qcyI7CmltcG9ydCB7\
+            IHBhZ2VyIH0gZnJvbSAiLi9saXN0cy5qcyI7CgpleHBvcnQgYXN5bmMgZnVuY3Rpb24gc2hvd092ZXJ2aWV3\
+            KHBhcmFtZXRlcnMsIHsgc2lnbmFsIH0pIHsKICAgIGNvbnN0IGh1YiA9IGF3YWl0IGdldCgib3ZlcnZpZXci\
+            LCB7fSwgc2lnbmFsKTsKICAgIGNvbnN0IGZpZ3VyZSA9ICh0aXRsZSwgdmFsdWUsIGFib3V0KSA9PiBlbCgi\
+            c2VjdGlvbiIsIHsgY2xhc3M6ICJjYXJkIiB9LAogICAgICAgIGVsKCJoMiIsIHt9LCB0aXRsZSksIGVsKCJk\
+            aXYiLCB7IGNsYXNzOiAiZmlndXJlIiB9LCB2YWx1ZSksIGVsKCJkaXYiLCB7IGNsYXNzOiAicXVpZXQgc21h\
+            bGwiIH0sIGFib3V0KSk7CiAgICByZXR1cm4gWwogICAgICAgIGhlYWQoIk92ZXJ2aWV3IiwgIiIsIGh1Yi5p\
+            c1dyaXRlclN0b3BwZWQgPyB0YWcoImRvZXMgbm90IHdyaXRlIiwgImJhZCIpIDogdGFnKCJ0YWtlcyB3cml0\
+            ZXMiLCAiZ29vZCIpLAogICAgICAgICAgICBodWIuZGFtYWdlcyA/IHRhZyhgJHtodWIuZGFtYWdlc30gZGFt\
+            YWdlZCBwbGFjZXNgLCAiYmFkIikgOiBudWxsKSwKICAgICAgICBlbCgiZGl2IiwgeyBjbGFzczogImdyaWQi\
+            IH0sCiAgICAgICAgICAgIGZpZ3VyZSgiV3JpdHRlbiIsIGdyb3VwZWQoaHViLnB1dHMpLCBgdmFsdWVzLCBh\
+            bmQgJHtncm91cGVkKGh1Yi5kZWxldGVzKX0gZGVsZXRpb25zIHNpbmNlIHRoZSBzdGFydGApLAogICAgICAg\
+            ICAgICBmaWd1cmUoIk9uIGRpc2siLCBzaXplKGh1Yi5zZWdtZW50Qnl0ZXMgKyBodWIubG9nQnl0ZXMpLCBg\
+            JHtncm91cGVkKGh1Yi5zZWdtZW50cyl9IHNlZ21lbnRzLCAke2dyb3VwZWQoaHViLmxvZ3MpfSBsb2dzYCks\
+            CiAgICAgICAgICAgIGZpZ3VyZSgiQ29tcGFjdGlvbiIsIGdyb3VwZWQoaHViLm1lcmdlcyksIGBtZXJnZXMs\
+            IHdoaWNoIGRyb3BwZWQgJHtncm91cGVkKGh1Yi5lbnRyaWVzRHJvcHBlZCl9IHZlcnNpb25zYCksCiAgICAg\
+            ICAgICAgIGZpZ3VyZSgiRGV2aWNlcyIsIGdyb3VwZWQoaHViLmNvbm5lY3RlZERldmljZXMpLCAibGlzdGVu\
+            IGF0IHRoaXMgbW9tZW50IikpLAogICAgICAgIGVsKCJzZWN0aW9uIiwgeyBjbGFzczogImNhcmQiIH0sIGVs\
+            KCJoMiIsIHt9LCAiVGhpcyBodWIiKSwgZmFjdHMoWwogICAgICAgICAgICBbIlJlcGxpY2EiLCBlbCgic3Bh\
+            biIsIHsgY2xhc3M6ICJieXRlcyIgfSwgaHViLnJlcGxpY2EpXSwKICAgICAgICAgICAgWyJQb29scyIsIGdy\
+            b3VwZWQoaHViLnBvb2xzKV0sCiAgICAgICAgICAgIFsiUnVucyBvZiBzZWdtZW50cyIsIGdyb3VwZWQoaHVi\
+            LnJ1bnMpXSwKICAgICAgICAgICAgWyJFeHBpcmVkIHJlY29yZHMiLCBncm91cGVkKGh1Yi5yZWNvcmRzRXhw\
+            aXJlZCldLAogICAgICAgICAgICBbIkNvbW1pdHMiLCBncm91cGVkKGh1Yi5jb21taXRzKV0sCiAgICAgICAg\
+            ICAgIFsiQ29uc29sZXMgb3BlbiIsIGdyb3VwZWQoaHViLnNlc3Npb25zKV0sCiAgICAgICAgICAgIFsiSXRz\
+            IGNsb2NrIiwgdGltZShodWIudGltZSldLAogICAgICAgIF0pKSwKICAgIF07Cn0KCmV4cG9ydCBhc3luYyBm\
+            dW5jdGlvbiBzaG93U2V0dGluZ3MocGFyYW1ldGVycywgeyBzaWduYWwgfSkgewogICAgY29uc3QgeyBncm91\
+            cHMgfSA9IGF3YWl0IGdldCgic2V0dGluZ3MiLCB7fSwgc2lnbmFsKTsKICAgIHJldHVybiBbCiAgICAgICAg\
+            aGVhZCgiU2V0dGluZ3MiLCAiQXMgaW4gZm9yY2Ugc2luY2UgdGhlIGh1YiB3YXMgc3RhcnRlZC4gU2VjcmV0\
+            cyBhcmUgbm90IHNob3duLCBvbmx5IHdoZXRoZXIgdGhlcmUgYXJlIGFueS4iKSwKICAgICAgICBncm91cHMu\
+            bWFwKChncm91cCkgPT4gZWwoInNlY3Rpb24iLCB7IGNsYXNzOiAiY2FyZCIgfSwgZWwoImgyIiwge30sIHNo\
+            b3duVGV4dChncm91cC50aXRsZSkpLAogICAgICAgICAgICBmYWN0cyhncm91cC5yb3dzLm1hcCgocm93KSA9\
+            PiBbcm93Lm5hbWUsIGVsKCJzcGFuIiwgeyBjbGFzczogImJ5dGVzIiB9LCBzaG93blRleHQocm93LnZhbHVl\
+            KSldKSkpKSwKICAgIF07Cn0KCmNvbnN0IHN0YXRlcyA9IHsgYXNrZWQ6ICIiLCBkb25lOiAiZ29vZCIsIHJl\
+            ZnVzZWQ6ICJiYWQiIH07CgpleHBvcnQgYXN5bmMgZnVuY3Rpb24gc2hvd0F1ZGl0KHBhcmFtZXRlcnMsIHsg\
+            c2lnbmFsIH0pIHsKICAgIGNvbnN0IGxpc3QgPSBwYWdlcih7CiAgICAgICAgb3BlcmF0aW9uOiAiYXVkaXQi\
+            LCBzaWduYWwsIGxpbWl0OiBudWxsLCBjdXJzb3I6ICJiZWZvcmUiLCBwYXJhbWV0ZXJzOiAoKSA9PiAoe30p\
+            LAogICAgICAgIG5vbmU6ICgpID0+IGVtcHR5KCJOb3RoaW5nIHdhcyBjaGFuZ2VkIiwgIkVhY2ggZWRpdCBh\
+            dCB0aGlzIGNvbnNvbGUgYXBwZWFycyBoZXJlLCB3aGVuIGl0IGlzIGFza2VkIGZvciBhbmQgd2hlbiBpdCBp\
+            cyBkb25lLiIpLAogICAgICAgIGRyYXc6IChyb3dzKSA9PiB0YWJsZSgiQXVkaXQiLCBbCiAgICAgICAgICAg\
+            IHsgbmFtZTogIldoZW4iLCBpc1RpbWU6IHRydWUsIGNlbGw6IChyb3cpID0+IHRpbWUocm93LnRpbWUpIH0s\
+            CiAgICAgICAgICAgIHsgbmFtZTogIldoYXQiLCBjZWxsOiAocm93KSA9PiBbdGFnKHJvdy5hY3Rpb24pLCAi\
+            ICIsIHRhZyhyb3cuc3RhdGUsIHN0YXRlc1tyb3cuc3RhdGVdKV0gfSwKICAgICAgICAgICAgeyBuYW1lOiAi\
+            RGF0YXNldCIsIGNlbGw6IChyb3cpID0+IChyb3cuZGF0YXNldCA/IGxpbmsoInJlY29yZHMiLCB7IGRhdGFz\
+            ZXQ6IHJvdy5kYXRhc2V0IH0sIHJvdy5kYXRhc2V0KSA6IHJvdy5pZGVudGl0eSA/PyAiIikgfSwKICAgICAg\
+            ICAgICAgewogICAgICAgICAgICAgICAgbmFtZTogIkFib3V0IiwgY2VsbDogKHJvdykgPT4gW3Jvdy5rZXkg\
+            PyBieXRlcyhyb3cua2V5KSA6IG51bGwsIHJvdy5kZXZpY2UgPz8gbnVsbCwKICAgICAgICAgICAgICAgICAg\
+            ICByb3cucmVzb2x1dGlvbiA/IGAgJHtyb3cucmVzb2x1dGlvbn1gIDogbnVsbCwgcm93LnZhbHVlQnl0ZXMg\
+            IT09IHVuZGVmaW5lZCA/IGAgJHtzaXplKHJvdy52YWx1ZUJ5dGVzKX1gIDogbnVsbCwKICAgICAgICAgICAg\
+            ICAgICAgICByb3cuY29kZSA/IGVsKCJkaXYiLCB7IGNsYXNzOiAicXVpZXQgc21hbGwiIH0sIHJvdy5jb2Rl\
+            KSA6IG51bGxdLAogICAgICAgICAgICB9LAogICAgICAgICAgICB7IG5hbWU6ICJTZXNzaW9uIiwgY2VsbDog\
+            KHJvdykgPT4gZWwoInNwYW4iLCB7IGNsYXNzOiAiYnl0ZXMiIH0sIHJvdy5zZXNzaW9uKSB9LAogICAgICAg\
+            ICAgICB7IG5hbWU6ICJGcm9tIiwgY2VsbDogKHJvdykgPT4gcm93LmFkZHJlc3MgPz8gIiIgfSwKICAgICAg\
+            ICBdLCByb3dzKSwKICAgIH0pOwogICAgYXdhaXQgbGlzdC5iZWdpbigpOwogICAgcmV0dXJuIFsKICAgICAg\
+            ICBoZWFkKCJBdWRpdCIsICJXaGF0IHdhcyBhc2tlZCBmb3IgYXQgdGhpcyBjb25zb2xlIGFuZCB3aGF0IGNh\
+            bWUgb2YgaXQuIFRoZSBmaWxlIGNvbnNvbGUtYXVkaXQuanNvbmwgaW4gdGhlIHN0b3JlJ3MgZGlyZWN0b3J5\
+            IGlzIG9ubHkgZXZlciBhcHBlbmRlZCB0by4iKSwKICAgICAgICBsaXN0LmVsZW1lbnQsCiAgICBdOwp9Cg==
+            """)
+}

@@ -1,0 +1,68 @@
+// Written by tools/embed-console. Change the file in Static, then run that.
+
+extension ConsoleFiles {
+    static let liveJS = ConsoleFile(
+        "live.js",
+        base64: """
+            Ly8gV2hhdCBpcyB3cml0dGVuIHRvIHRoZSBzdG9yZSwgYXMgaXQgaXMuCgppbXBvcnQgeyBnZXQgfSBmcm9t\
+            ICIuL2FwaS5qcyI7CmltcG9ydCB7IGFkZHJlc3MsIGJ5dGVzLCBlbCwgZW1wdHksIGdyb3VwZWQsIGhlYWQs\
+            IHJlcGxhY2UsIHNob3duVGV4dCwgdGFnLCB0aW1lIH0gZnJvbSAiLi9kb20uanMiOwoKLyoqIFNvIG1hbnkg\
+            c3RheSBvbiB0aGUgcGFnZTsgb2xkZXIgb25lcyBnby4gKi8KY29uc3Qgc2hvd25NYXggPSAyMDA7Cgpjb25z\
+            dCBjb2xvcnMgPSB7IHB1dDogImdvb2QiLCBkZWxldGVkOiAiYmFkIiB9OwoKZXhwb3J0IGFzeW5jIGZ1bmN0\
+            aW9uIHNob3dMaXZlKHBhcmFtZXRlcnMsIHsgc2lnbmFsLCBhZ2FpbiB9KSB7CiAgICAvLyBBIHN0cmVhbSB0\
+            aGF0IGlzIHJlZnVzZWQgZG9lcyBub3Qgc2F5IHdoeTogd2hvIGlzIG5vdCBzaWduZWQgaW4gYW55IG1vcmUg\
+            aXMgdG9sZCBoZXJlLgogICAgYXdhaXQgZ2V0KCJzZXNzaW9uIiwge30sIHNpZ25hbCk7CiAgICBjb25zdCBs\
+            aXN0ID0gZWwoIm9sIiwgeyBjbGFzczogImxpdmUiLCAiYXJpYS1sYWJlbCI6ICJPcGVyYXRpb25zLCB0aGUg\
+            bmV3ZXN0IGZpcnN0IiB9KTsKICAgIGNvbnN0IHN0YXRlID0gZWwoInNwYW4iLCB7IGNsYXNzOiAidGFnIHdh\
+            cm4iLCBpZDogImxpdmUtc3RhdGUiLCByb2xlOiAic3RhdHVzIiB9LCAiY29ubmVjdGluZyIpOwogICAgY29u\
+            c3QgY291bnQgPSBlbCgic3BhbiIsIHsgY2xhc3M6ICJxdWlldCIsIGlkOiAibGl2ZS1jb3VudCIgfSwgIjAg\
+            b3BlcmF0aW9ucyIpOwogICAgY29uc3QgZmlsdGVyID0gZWwoImlucHV0IiwgeyB0eXBlOiAic2VhcmNoIiwg\
+            aWQ6ICJsaXZlLWZpbHRlciIsIHNwZWxsY2hlY2s6ICJmYWxzZSIgfSk7CiAgICBjb25zdCBwbGFjZSA9IGVs\
+            KCJkaXYiLCB7IGNsYXNzOiAiY2FyZCIgfSwgZW1wdHkoIk5vdGhpbmcgeWV0IiwgIldoYXQgaXMgd3JpdHRl\
+            biBmcm9tIG5vdyBvbiBhcHBlYXJzIGhlcmUuIikpOwogICAgbGV0IGlzUGF1c2VkID0gZmFsc2U7CiAgICBs\
+            ZXQgc2VlbiA9IDA7CiAgICBjb25zdCBwYXVzZSA9IGVsKCJidXR0b24iLCB7CiAgICAgICAgdHlwZTogImJ1\
+            dHRvbiIsIGNsYXNzOiAicGxhaW4iLCAiYXJpYS1wcmVzc2VkIjogImZhbHNlIiwKICAgICAgICBvbmNsaWNr\
+            OiAoKSA9PiB7CiAgICAgICAgICAgIGlzUGF1c2VkID0gIWlzUGF1c2VkOwogICAgICAgICAgICBwYXVzZS5z\
+            ZXRBdHRyaWJ1dGUoImFyaWEtcHJlc3NlZCIsIFN0cmluZyhpc1BhdXNlZCkpOwogICAgICAgICAgICBwYXVz\
+            ZS50ZXh0Q29udGVudCA9IGlzUGF1c2VkID8gIkdvIG9uIiA6ICJQYXVzZSI7CiAgICAgICAgfSwKICAgIH0s\
+            ICJQYXVzZSIpOwogICAgY29uc3QgYWRkID0gKC4uLnBhcnRzKSA9PiB7CiAgICAgICAgc2VlbiArPSAxOwog\
+            ICAgICAgIGNvdW50LnRleHRDb250ZW50ID0gYCR7Z3JvdXBlZChzZWVuKX0gb3BlcmF0aW9uc2A7CiAgICAg\
+            ICAgaWYgKGlzUGF1c2VkKSByZXR1cm47CiAgICAgICAgaWYgKCFsaXN0LmlzQ29ubmVjdGVkKSByZXBsYWNl\
+            KHBsYWNlLCBsaXN0KTsKICAgICAgICBsaXN0LnByZXBlbmQoZWwoImxpIiwgeyBjbGFzczogIm5ldyIgfSwg\
+            cGFydHMpKTsKICAgICAgICB3aGlsZSAobGlzdC5jaGlsZHJlbi5sZW5ndGggPiBzaG93bk1heCkgbGlzdC5s\
+            YXN0RWxlbWVudENoaWxkLnJlbW92ZSgpOwogICAgfTsKICAgIGNvbnN0IHNvdXJjZSA9IG5ldyBFdmVudFNv\
+            dXJjZSgiL2NvbnNvbGUvYXBpL3N0cmVhbSIpOwogICAgc2lnbmFsLmFkZEV2ZW50TGlzdGVuZXIoImFib3J0\
+            IiwgKCkgPT4gc291cmNlLmNsb3NlKCkpOwogICAgc291cmNlLmFkZEV2ZW50TGlzdGVuZXIoIm9wZW4iLCAo\
+            KSA9PiB7CiAgICAgICAgc3RhdGUudGV4dENvbnRlbnQgPSAibGl2ZSI7CiAgICAgICAgc3RhdGUuY2xhc3NO\
+            YW1lID0gInRhZyBnb29kIjsKICAgIH0pOwogICAgc291cmNlLmFkZEV2ZW50TGlzdGVuZXIoIm9wZXJhdGlv\
+            biIsIChldmVudCkgPT4gewogICAgICAgIGNvbnN0IGRhdGEgPSBKU09OLnBhcnNlKGV2ZW50LmRhdGEpOwog\
+            ICAgICAgIGlmIChmaWx0ZXIudmFsdWUgJiYgIWRhdGEuZGF0YXNldC5pbmNsdWRlcyhmaWx0ZXIudmFsdWUp\
+            KSByZXR1cm47CiAgICAgICAgY29uc3Qga2luZCA9IGRhdGEuaXNEZWxldGVkID8gImRlbGV0ZWQiIDogInB1\
+            dCI7CiAgICAgICAgYWRkKHRpbWUoZGF0YS50aW1lLCB7IHNob3J0OiB0cnVlIH0pLCB0YWcoa2luZCwgY29s\
+            b3JzW2tpbmRdKSwKICAgICAgICAgICAgZWwoImRpdiIsIHt9LCBlbCgiYSIsIHsgaHJlZjogYWRkcmVzcygi\
+            cmVjb3JkcyIsIHsgZGF0YXNldDogZGF0YS5kYXRhc2V0IH0pIH0sIHNob3duVGV4dChkYXRhLmRhdGFzZXQp\
+            KSksCiAgICAgICAgICAgIGVsKCJkaXYiLCB7fSwgZWwoImEiLCB7IGhyZWY6IGFkZHJlc3MoInJlY29yZCIs\
+            IHsgZGF0YXNldDogZGF0YS5kYXRhc2V0LCBpZDogZGF0YS5pZCB9KSB9LCBieXRlcyhkYXRhLmtleSkpLAog\
+            ICAgICAgICAgICAgICAgZGF0YS5pc0RlbGV0ZWQgPyBudWxsIDogWyIgPSAiLCBieXRlcyhkYXRhLnZhbHVl\
+            KV0pKTsKICAgIH0pOwogICAgY29uc3Qgbm90ZSA9ICh0ZXh0KSA9PiBhZGQodGltZShEYXRlLm5vdygpLCB7\
+            IHNob3J0OiB0cnVlIH0pLCB0YWcoIm5vdGUiLCAid2FybiIpLCBlbCgiZGl2Iiwge30sIHRleHQpKTsKICAg\
+            IHNvdXJjZS5hZGRFdmVudExpc3RlbmVyKCJkZWxldGVkIiwgKGV2ZW50KSA9PiBub3RlKGBkYXRhc2V0ICR7\
+            SlNPTi5wYXJzZShldmVudC5kYXRhKS5kYXRhc2V0fSB3YXMgZGVsZXRlZGApKTsKICAgIHNvdXJjZS5hZGRF\
+            dmVudExpc3RlbmVyKCJza2lwcGVkIiwgKGV2ZW50KSA9PiB7CiAgICAgICAgY29uc3QgZGF0YSA9IEpTT04u\
+            cGFyc2UoZXZlbnQuZGF0YSk7CiAgICAgICAgbm90ZShgJHtkYXRhLm9wZXJhdGlvbnMgPyBncm91cGVkKGRh\
+            dGEub3BlcmF0aW9ucykgOiAibWFueSJ9IG9wZXJhdGlvbnMgb2YgJHtkYXRhLmRhdGFzZXR9IGFyZSBub3Qg\
+            c2hvd25gKTsKICAgIH0pOwogICAgc291cmNlLmFkZEV2ZW50TGlzdGVuZXIoImxvc3QiLCAoKSA9PiBub3Rl\
+            KCJzb21lIG9wZXJhdGlvbnMgY2FtZSB0b28gZmFzdCB0byBiZSBzaG93biIpKTsKICAgIHNvdXJjZS5vbmVy\
+            cm9yID0gKCkgPT4gewogICAgICAgIGlmIChzaWduYWwuYWJvcnRlZCkgcmV0dXJuOwogICAgICAgIHN0YXRl\
+            LnRleHRDb250ZW50ID0gIm5vdCBjb25uZWN0ZWQiOwogICAgICAgIHN0YXRlLmNsYXNzTmFtZSA9ICJ0YWcg\
+            YmFkIjsKICAgICAgICAvLyBUaGUgYnJvd3NlciB0cmllcyBhZ2FpbiBieSBpdHNlbGYsIHVubGVzcyB0aGUg\
+            aHViIGhhcyByZWZ1c2VkLgogICAgICAgIGlmIChzb3VyY2UucmVhZHlTdGF0ZSA9PT0gRXZlbnRTb3VyY2Uu\
+            Q0xPU0VEKSBzZXRUaW1lb3V0KCgpID0+ICFzaWduYWwuYWJvcnRlZCAmJiBhZ2FpbigpLCAzMDAwKTsKICAg\
+            IH07CiAgICByZXR1cm4gWwogICAgICAgIGhlYWQoIkxpdmUiLCAiT3BlcmF0aW9ucyBhcyB0aGV5IGFyZSBh\
+            cHBsaWVkIHRvIHRoaXMgaHViLCB0aGUgbmV3ZXN0IGZpcnN0LiBPZiB3aGF0IGNvbWVzIHZlcnkgZmFzdCB0\
+            aGUgbmV3ZXN0IGlzIHNob3duLiIsIHN0YXRlKSwKICAgICAgICBlbCgiZGl2IiwgeyBjbGFzczogImJhciIg\
+            fSwKICAgICAgICAgICAgZWwoImxhYmVsIiwgeyBjbGFzczogImdyb3ciLCBmb3I6ICJsaXZlLWZpbHRlciIg\
+            fSwgIk9ubHkgZGF0YXNldHMgd2hvc2UgbmFtZXMgaG9sZCIsIGZpbHRlciksIHBhdXNlLCBjb3VudCksCiAg\
+            ICAgICAgcGxhY2UsCiAgICBdOwp9Cg==
+            """)
+}

@@ -1,0 +1,68 @@
+// Written by tools/embed-console. Change the file in Static, then run that.
+
+extension ConsoleFiles {
+    static let replicasJS = ConsoleFile(
+        "replicas.js",
+        base64: """
+            Ly8gV2hvIGV4Y2hhbmdlcyBkYXRhIHdpdGggdGhlIGh1YjogcmVwbGljYXMgYnkgZGF0YXNldCwgYW5kIGRl\
+            dmljZXMgdGhhdCB3YW50IHRvIGJlIHRvbGQuCgppbXBvcnQgeyBjaGFuZ2UsIGdldCB9IGZyb20gIi4vYXBp\
+            LmpzIjsKaW1wb3J0IHsgYWRkcmVzcywgYnl0ZXMsIGVsLCBlbXB0eSwgZ3JvdXBlZCwgaGVhZCwgbGluaywg\
+            cmVwbGljYSwgc2hvd25UZXh0LCB0YWJsZSwgdGFnLCB0aW1lIH0gZnJvbSAiLi9kb20uanMiOwppbXBvcnQg\
+            eyBwYWdlciB9IGZyb20gIi4vbGlzdHMuanMiOwoKZnVuY3Rpb24gbGFnKGNvdW50KSB7CiAgICByZXR1cm4g\
+            Y291bnQgPT09IDAgPyB0YWcoInVwIHRvIGRhdGUiLCAiZ29vZCIpIDogdGFnKGAke2dyb3VwZWQoY291bnQp\
+            fSBiZWhpbmRgLCBjb3VudCA+IDEwMDAgPyAiYmFkIiA6ICJ3YXJuIik7Cn0KCmV4cG9ydCBhc3luYyBmdW5j\
+            dGlvbiBzaG93UmVwbGljYXMocGFyYW1ldGVycywgeyBzaWduYWwgfSkgewogICAgY29uc3QgbGlzdCA9IHBh\
+            Z2VyKHsKICAgICAgICBvcGVyYXRpb246ICJyZXBsaWNhcyIsIHNpZ25hbCwgcGFyYW1ldGVyczogKCkgPT4g\
+            KHt9KSwKICAgICAgICBub25lOiAoKSA9PiBlbXB0eSgiTm8gcmVwbGljYSIsICJOb25lIGhhcyBleGNoYW5n\
+            ZWQgYSBkYXRhc2V0IHdpdGggdGhpcyBodWIgeWV0LiIpLAogICAgICAgIGRyYXc6IChyb3dzKSA9PiB0YWJs\
+            ZSgiUmVwbGljYXMiLCBbCiAgICAgICAgICAgIHsgbmFtZTogIlJlcGxpY2EiLCBjZWxsOiAocm93KSA9PiBy\
+            ZXBsaWNhKHJvdy5yZXBsaWNhKSwgc29ydDogKHJvdykgPT4gcm93LnJlcGxpY2EgfSwKICAgICAgICAgICAg\
+            eyBuYW1lOiAiRGF0YXNldCIsIGNlbGw6IChyb3cpID0+IGxpbmsoInJlY29yZHMiLCB7IGRhdGFzZXQ6IHJv\
+            dy5kYXRhc2V0IH0sIHJvdy5kYXRhc2V0KSwgc29ydDogKHJvdykgPT4gcm93LmRhdGFzZXQgfSwKICAgICAg\
+            ICAgICAgeyBuYW1lOiAiTGFnIiwgY2VsbDogKHJvdykgPT4gbGFnKHJvdy5sYWcpLCBzb3J0OiAocm93KSA9\
+            PiByb3cubGFnIH0sCiAgICAgICAgICAgIHsgbmFtZTogIkhhcyIsIG51bWJlcjogdHJ1ZSwgY2VsbDogKHJv\
+            dykgPT4gYCR7Z3JvdXBlZChyb3cuYWNrbm93bGVkZ2VkKX0gb2YgJHtncm91cGVkKHJvdy5jb3VudCl9YCB9\
+            LAogICAgICAgICAgICB7IG5hbWU6ICJQdWxsZWQiLCBudW1iZXI6IHRydWUsIGNlbGw6IChyb3cpID0+IGdy\
+            b3VwZWQocm93LnB1bGxlZFRocm91Z2gpIH0sCiAgICAgICAgXSwgcm93cywgKHJvdykgPT4gYWRkcmVzcygi\
+            cmVjb3JkcyIsIHsgZGF0YXNldDogcm93LmRhdGFzZXQgfSkpLAogICAgfSk7CiAgICBhd2FpdCBsaXN0LmJl\
+            Z2luKCk7CiAgICByZXR1cm4gWwogICAgICAgIGhlYWQoIlJlcGxpY2FzIiwgIkVhY2ggd2l0aCB0aGUgZGF0\
+            YXNldHMgdGhhdCBpdCBoYXMgZXhjaGFuZ2VkLCBhbmQgaG93IG1hbnkgb3BlcmF0aW9ucyBvZiB0aGUgaHVi\
+            IGl0IGlzIG5vdCBrbm93biB0byBoYXZlLiIpLAogICAgICAgIGxpc3QuZWxlbWVudCwKICAgIF07Cn0KCmV4\
+            cG9ydCBmdW5jdGlvbiBkZXZpY2VUYWJsZShyb3dzLCB7IG5vdGlmeSwgY29uZmlybWVkLCBhZ2FpbiB9KSB7\
+            CiAgICBjb25zdCByZXZva2UgPSBhc3luYyAocm93KSA9PiB7CiAgICAgICAgY29uc3QgaXNTdXJlID0gYXdh\
+            aXQgY29uZmlybWVkKCJSZXZva2UgdGhpcyBkZXZpY2U/IiwgWwogICAgICAgICAgICBlbCgicCIsIHt9LCBz\
+            aG93blRleHQocm93LmRldmljZSkpLAogICAgICAgICAgICBlbCgicCIsIHt9LCAiSXQgaXMgZm9yZ290dGVu\
+            IHdpdGggd2hhdCBpdCBoYXMgc3Vic2NyaWJlZCB0bywgYW5kIGl0cyBjb25uZWN0aW9uIGlzIGNsb3NlZC4g\
+            IgogICAgICAgICAgICAgICAgKyAiSXRzIGRhdGEgc3RheXMuIEl0IGNhbiByZWdpc3RlciBhZ2FpbiBhcyBs\
+            b25nIGFzIGl0cyBpZGVudGl0eSBpcyBpbiB1c2UuIiksCiAgICAgICAgXSwgIlJldm9rZSIpOwogICAgICAg\
+            IGlmICghaXNTdXJlKSByZXR1cm47CiAgICAgICAgdHJ5IHsKICAgICAgICAgICAgYXdhaXQgY2hhbmdlKCJy\
+            ZXZva2UiLCB7IGlkZW50aXR5OiByb3cuaWRlbnRpdHksIGRldmljZTogcm93LmRldmljZSB9KTsKICAgICAg\
+            ICAgICAgbm90aWZ5KCJUaGUgZGV2aWNlIHdhcyByZXZva2VkLiIpOwogICAgICAgICAgICBhZ2FpbigpOwog\
+            ICAgICAgIH0gY2F0Y2ggKGVycm9yKSB7CiAgICAgICAgICAgIG5vdGlmeShlcnJvci5tZXNzYWdlLCB0cnVl\
+            KTsKICAgICAgICB9CiAgICB9OwogICAgcmV0dXJuIHRhYmxlKCJEZXZpY2VzIiwgWwogICAgICAgIHsgbmFt\
+            ZTogIkRldmljZSIsIGNlbGw6IChyb3cpID0+IGJ5dGVzKHsgdGV4dDogcm93LmRldmljZSwgYnl0ZXM6IHJv\
+            dy5kZXZpY2UubGVuZ3RoIH0pIH0sCiAgICAgICAgeyBuYW1lOiAiSWRlbnRpdHkiLCBjZWxsOiAocm93KSA9\
+            PiBsaW5rKCJpZGVudGl0eSIsIHsgaWRlbnRpdHk6IHJvdy5pZGVudGl0eSB9LCByb3cuaWRlbnRpdHkpIH0s\
+            CiAgICAgICAgeyBuYW1lOiAiUGxhdGZvcm0iLCBjZWxsOiAocm93KSA9PiByb3cucGxhdGZvcm0sIHNvcnQ6\
+            IChyb3cpID0+IHJvdy5wbGF0Zm9ybSB9LAogICAgICAgIHsgbmFtZTogIlN0YXRlIiwgY2VsbDogKHJvdykg\
+            PT4gKHJvdy5pc0Nvbm5lY3RlZCA/IHRhZygibGlzdGVucyIsICJnb29kIikgOiB0YWcoImF3YXkiKSksIHNv\
+            cnQ6IChyb3cpID0+IFN0cmluZyhyb3cuaXNDb25uZWN0ZWQpIH0sCiAgICAgICAgeyBuYW1lOiAiU3Vic2Ny\
+            aXB0aW9ucyIsIG51bWJlcjogdHJ1ZSwgY2VsbDogKHJvdykgPT4gZ3JvdXBlZChyb3cuc3Vic2NyaXB0aW9u\
+            cyksIHNvcnQ6IChyb3cpID0+IHJvdy5zdWJzY3JpcHRpb25zIH0sCiAgICAgICAgeyBuYW1lOiAiTGFnIiwg\
+            Y2VsbDogKHJvdykgPT4gbGFnKHJvdy5sYWcpLCBzb3J0OiAocm93KSA9PiByb3cubGFnIH0sCiAgICAgICAg\
+            eyBuYW1lOiAiUmVnaXN0ZXJlZCIsIGlzVGltZTogdHJ1ZSwgY2VsbDogKHJvdykgPT4gdGltZShyb3cuY3Jl\
+            YXRlZCksIHNvcnQ6IChyb3cpID0+IHJvdy5jcmVhdGVkIH0sCiAgICAgICAgeyBuYW1lOiAiIiwgY2VsbDog\
+            KHJvdykgPT4gZWwoImJ1dHRvbiIsIHsgdHlwZTogImJ1dHRvbiIsIGNsYXNzOiAicGxhaW4gcmV2b2tlIiwg\
+            b25jbGljazogKCkgPT4gcmV2b2tlKHJvdykgfSwgIlJldm9rZSIpIH0sCiAgICBdLCByb3dzLCAocm93KSA9\
+            PiBhZGRyZXNzKCJpZGVudGl0eSIsIHsgaWRlbnRpdHk6IHJvdy5pZGVudGl0eSB9KSk7Cn0KCmV4cG9ydCBh\
+            c3luYyBmdW5jdGlvbiBzaG93RGV2aWNlcyhwYXJhbWV0ZXJzLCBjb250ZXh0KSB7CiAgICBjb25zdCB7IHNp\
+            Z25hbCB9ID0gY29udGV4dDsKICAgIGNvbnN0IGxpc3QgPSBwYWdlcih7CiAgICAgICAgb3BlcmF0aW9uOiAi\
+            ZGV2aWNlcyIsIHNpZ25hbCwgcGFyYW1ldGVyczogKCkgPT4gKHsgaWRlbnRpdHk6IHBhcmFtZXRlcnMuaWRl\
+            bnRpdHkgfSksCiAgICAgICAgbm9uZTogKCkgPT4gZW1wdHkoIk5vIGRldmljZSIsICJEZXZpY2VzIGNvbWUg\
+            d2hlbiBhcHBzIHJlZ2lzdGVyIHRoZW0gZm9yIHB1c2guIiksCiAgICAgICAgZHJhdzogKHJvd3MpID0+IGRl\
+            dmljZVRhYmxlKHJvd3MsIGNvbnRleHQpLAogICAgfSk7CiAgICBhd2FpdCBsaXN0LmJlZ2luKCk7CiAgICBy\
+            ZXR1cm4gWwogICAgICAgIGhlYWQoIkRldmljZXMiLCAiUmVnaXN0ZXJlZCBmb3IgcHVzaC4gVGhlIGxhZyBj\
+            b3VudHMgd2hhdCB0aGVpciBzdWJzY3JpcHRpb25zIGhhdmUgdGhhdCB0aGV5IHdlcmUgbm90IHRvbGQgb2Yu\
+            IiksCiAgICAgICAgbGlzdC5lbGVtZW50LAogICAgXTsKfQo=
+            """)
+}
