@@ -1,9 +1,11 @@
 public import Tidemark
 
 // Which datasets are to go into which: in a dataset of the store's own, under the name of the
-// dataset into which they go, a zero byte and their own name. The value is form (1), counted
+// dataset into which they go, a zero byte and their own name. The value is form (1 or 2), counted
 // origin, 8 bytes time and 16 bytes replica of the stamp that the dataset's life had then: one of
-// the same name that is made later is another dataset.
+// the same name that is made later is another dataset. With form 2 there follow 8 bytes that say
+// how much deletions had wiped, by which it is still known when another one of the same name, made
+// elsewhere, was joined with it and gave it its stamp.
 
 extension Store {
     /// Notes that a dataset is to go into another one, so that peers are told of it when they
@@ -293,22 +295,33 @@ private struct DatasetMerge {
 
 /// What is noted of a dataset that is to go into another one.
 private struct MergeMark {
-    private static let form: UInt8 = 1
+    private static let formWithoutWiped: UInt8 = 1
+    private static let formWithWiped: UInt8 = 2
     let origin: String
     private let time: UInt64
     private let replica: ReplicaID
+    /// The counters of all that deletions had wiped, added up: more with each deletion that wipes
+    /// anything. nil if there was nothing that one here would wipe.
+    private let wiped: UInt64?
 
     init(_ origin: String, _ source: Dataset) throws(StoreError) {
-        let life = try source.knowledge().lifecycle
+        let knowledge = try source.knowledge()
+        let life = knowledge.lifecycle
         self.origin = origin
         time = life.time.rawValue
         replica = life.replica
+        wiped = life.wiped.covers(knowledge.vector) ? nil : Self.sum(life.wiped)
     }
 
-    /// Whether it is about this very dataset.
+    private static func sum(_ vector: VersionVector) -> UInt64 {
+        vector.dots.reduce(0) { $0 &+ $1.counter }
+    }
+
+    /// Whether it is about this very dataset, and not about one that was deleted since.
     func isOf(_ source: Dataset) throws(StoreError) -> Bool {
         let life = try source.knowledge().lifecycle
-        return life.time.rawValue == time && life.replica == replica
+        if life.time.rawValue == time, life.replica == replica { return true }
+        return wiped.map { $0 == Self.sum(life.wiped) } ?? false
     }
 
     static func key(_ name: String, _ target: String) -> [UInt8] {
@@ -317,11 +330,12 @@ private struct MergeMark {
 
     var encoded: [UInt8] {
         var writer = ByteWriter()
-        writer.put(Self.form)
+        writer.put(wiped == nil ? Self.formWithoutWiped : Self.formWithWiped)
         writer.putText(origin)
         writer.putFixed(time)
         writer.putFixed(replica.high)
         writer.putFixed(replica.low)
+        if let wiped { writer.putFixed(wiped) }
         return writer.bytes
     }
 
@@ -329,12 +343,14 @@ private struct MergeMark {
     init?(decoding bytes: [UInt8]) {
         do throws(SyncError) {
             var reader = ByteReader(bytes)
-            guard try reader.takeByte() == Self.form else { return nil }
+            let form = try reader.takeByte()
+            guard form == Self.formWithoutWiped || form == Self.formWithWiped else { return nil }
             origin = try reader.takeText("origin", max: SyncLimits.originBytesMax)
             time = try reader.takeFixed(UInt64.self)
             let high = try reader.takeFixed(UInt64.self)
             let low = try reader.takeFixed(UInt64.self)
             replica = ReplicaID(high: high, low: low)
+            wiped = try form == Self.formWithWiped ? reader.takeFixed(UInt64.self) : nil
             try reader.finish()
         } catch {
             return nil

@@ -181,6 +181,24 @@ struct MergedDatasetTests {
         #expect(try b.store.mergedDatasets(into: "profile").isEmpty)
     }
 
+    /// Somebody had made one of the same name, later, which gives it another stamp.
+    @Test func oneOfTheSameNameThatJoinsItIsNoOther() async throws {
+        try link()
+        a.clock.putForward(bySeconds: 10)
+        try put("blue", a, old.name, "color")
+        try await a.store.synchronize(with: b.transport)
+        #expect(try b.store.mergedDatasets(into: "profile") == [old])
+        try await exchange(a) { _ in .merge(.keepRemote) }
+        for replica in [a, b] {
+            #expect(try replica.store.existingDataset(old.name) == nil)
+            #expect(try texts(replica, "profile")["color"] == "blue")
+        }
+        try expectEqual([a, b], dataset: "profile")
+        // It is deleted now, and one that is made after that is another one.
+        try put("new", b, old.name, "key")
+        #expect(try b.store.mergedDatasets(into: "profile").isEmpty)
+    }
+
     @Test func notesOfWhatIsGoneAreRemoved() throws {
         for number in 0..<5 {
             let name = "old-\(number)"
