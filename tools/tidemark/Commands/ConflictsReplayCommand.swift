@@ -13,7 +13,7 @@ struct ConflictsReplayCommand: StoreCommand {
                 + Examples.section([
                     "tidemark conflicts replay notes.tidemark notes --policy auto",
                     "tidemark conflicts replay notes.tidemark notes --policy remote --key today",
-                    "tidemark conflicts replay notes.tidemark notes --policy lww --different --json",
+                    "tidemark conflicts replay notes.tidemark notes --policy lww --json",
                 ]))
 
     enum Policy: String, ExpressibleByArgument, CaseIterable {
