@@ -22,10 +22,10 @@ struct TidemarkCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
-            QuarantineCommand.self, InspectCommand.self,
-            DiffCommand.self, DigestCommand.self, PeersCommand.self, PendingCommand.self,
-            FailedCommand.self, ConflictsCommand.self, TopCommand.self,
-            ReportCommand.self,
+            QuarantineCommand.self, InspectCommand.self, WhyCommand.self, DiffCommand.self,
+            DigestCommand.self, PeersCommand.self, PendingCommand.self, FailedCommand.self,
+            ConflictsCommand.self, TopCommand.self, ReportCommand.self, BenchCommand.self,
+            SimulateCommand.self, SoakCommand.self, ManualCommand.self, CompletionsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
@@ -36,10 +36,22 @@ struct TidemarkCommand: AsyncParsableCommand {
         $0.configuration.subcommands.isEmpty
     }.compactMap { $0.configuration.commandName }
 
+    /// The help of a command that stands behind `tidemark`, as it is shown; nil if there is none.
+    static func help(of name: String) -> String? {
+        configuration.subcommands.first { $0.configuration.commandName == name }
+            .map { HelpText.fitted(helpMessage(for: $0, columns: HelpText.columnsMax)) }
+    }
+
+    /// Whether words are a command line that is understood; nothing is run.
+    static func understands(_ words: [String]) -> Bool {
+        (try? parseAsRoot(words)) != nil
+    }
+
     static func main() async {
         // A closed pipe is then an error of write(2), which OutputStream turns into a quiet end;
         // the signal would kill `serve` when a peer hangs up.
         signal(SIGPIPE, SIG_IGN)
+        Interruption.handle()
         occupyStandardDescriptors()
         do {
             try checkArgumentsAreText()
@@ -82,7 +94,7 @@ struct TidemarkCommand: AsyncParsableCommand {
         if exitCode(for: error) == .success {
             let output = OutputStream()
             do {
-                try output.writeLine(fullMessage(for: error))
+                try output.writeLine(HelpText.fitted(fullMessage(for: error)))
                 try output.flush()
                 return .fine
             } catch {

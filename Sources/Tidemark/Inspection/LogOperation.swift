@@ -73,7 +73,24 @@ extension Store {
     public func operations(
         in dataset: String? = nil
     ) throws(StoreError) -> OperationCursor {
+        try operations(in: dataset) { _ in true }
+    }
+
+    /// The same of some files only.
+    ///
+    /// - Parameter isWanted: is asked about the name of each log and sealed segment.
+    package func operations(
+        in dataset: String?, fileIs isWanted: (String) -> Bool
+    ) throws(StoreError) -> OperationCursor {
         let view = try engine.moment().view
-        return try OperationCursor(view, of: engine, dataset: dataset)
+        return try OperationCursor(view, of: engine, dataset: dataset, fileIs: isWanted)
+    }
+
+    /// The names of all logs and sealed segments of the present moment, the logs first, each newest
+    /// first.
+    package func segmentFiles() throws(StoreError) -> [String] {
+        let view = try engine.moment().view
+        return view.memtables.map { FileName.log($0.log.number) }
+            + view.segments.map { FileName.sealed($0.number) }
     }
 }

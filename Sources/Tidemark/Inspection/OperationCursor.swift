@@ -16,16 +16,24 @@ public final class OperationCursor {
     private var sealed: (segment: SealedSegment, parts: SegmentParts)?
     private var scanner: LogScanner?
     private var log: Memtable?
+    /// Bytes of the files that the walk leads through, and of those that it has begun with.
+    package let bytesTotal: UInt64
+    package private(set) var bytesBegun: UInt64 = 0
 
     init(
-        _ view: ReadView, of engine: Engine, dataset: String?
+        _ view: ReadView, of engine: Engine, dataset: String?,
+        fileIs isWanted: (String) -> Bool
     ) throws(StoreError) {
         var sealed: [Source] = []
-        for segment in view.segments.reversed() {
+        for segment in view.segments.reversed()
+        where isWanted(FileName.sealed(segment.number)) {
             sealed.append(.sealed(segment, try segment.parts()))
         }
-        let logs = view.memtables.reversed().map { Source.log($0) }
-        sources = (sealed + logs)[...]
+        let logs = view.memtables.reversed()
+            .filter { isWanted(FileName.log($0.log.number)) }.map { Source.log($0) }
+        let all = sealed + logs
+        bytesTotal = all.reduce(0) { $0 + OperationCursor.byteCount(of: $1) }
+        sources = all[...]
         self.engine = engine
         self.dataset = dataset
     }
@@ -50,7 +58,15 @@ public final class OperationCursor {
         }
     }
 
+    private static func byteCount(of source: Source) -> UInt64 {
+        switch source {
+        case .sealed(let segment, _): segment.fileSize
+        case .log(let memtable): UInt64(memtable.log.reserved)
+        }
+    }
+
     private func open(_ source: Source) {
+        bytesBegun += Self.byteCount(of: source)
         sealed = nil
         log = nil
         switch source {

@@ -113,7 +113,8 @@ extension Store {
     /// - Parameter cellsMax: stretches that a segment's map has at most: 1...
     /// - Throws: `corruption`, `inputOutput`, `closed`.
     package func spaceSurvey(cellsMax: Int = 32) throws(StoreError) -> SpaceSurvey {
-        var work = SurveyWork(engine, try engine.image(), cellsMax: max(1, cellsMax))
+        let view = try engine.moment().view
+        var work = SurveyWork(engine, view, cellsMax: max(1, cellsMax))
         return try work.survey()
     }
 }
@@ -121,7 +122,7 @@ extension Store {
 /// A survey under way.
 private struct SurveyWork {
     private let engine: Engine
-    private let image: StoreImage
+    private let view: ReadView
     private let cellsMax: Int
     private var bytesLeft = SpaceSurvey.sampledBytesMax
     private var rows: [DatasetID: SpaceSurvey.Dataset] = [:]
@@ -133,25 +134,25 @@ private struct SurveyWork {
         var found = SpaceSurvey.Counts()
     }
 
-    init(_ engine: Engine, _ image: StoreImage, cellsMax: Int) {
+    init(_ engine: Engine, _ view: ReadView, cellsMax: Int) {
         self.engine = engine
-        self.image = image
+        self.view = view
         self.cellsMax = cellsMax
     }
 
     mutating func survey() throws(StoreError) -> SpaceSurvey {
         var segments: [SpaceSurvey.Segment] = []
-        for memtable in image.view.memtables { segments.append(try segment(memtable)) }
-        let sealedCount = max(1, image.view.segments.count)
+        for memtable in view.memtables { segments.append(try segment(memtable)) }
+        let sealedCount = max(1, view.segments.count)
         let samples = min(
             SpaceSurvey.samplesMax,
             max(SpaceSurvey.samplesMin, SpaceSurvey.samplesOfAllMax / sealedCount))
-        for (run, content) in image.view.runs.enumerated() {
+        for (run, content) in view.runs.enumerated() {
             for sealed in content.segments {
                 segments.append(try segment(sealed, run: run, samples: samples))
             }
         }
-        let valueFiles = engine.usage(of: image.view)
+        let valueFiles = engine.usage(of: view)
         let values = valueFiles.reduce(0) { $0 + $1.fileBytes }
         return SpaceSurvey(
             segments: segments, datasets: try datasets(), valueFiles: valueFiles,
@@ -164,7 +165,7 @@ private struct SurveyWork {
     /// are looked up as there is time for.
     private mutating func segment(_ memtable: Memtable) throws(StoreError) -> SpaceSurvey.Segment {
         let log = memtable.log
-        let byteCount = image.logs.first { $0.log === log }?.byteCount ?? log.appended
+        let byteCount = engine.monitor.withLock { log.appended }
         let stride = max(1, memtable.count / SpaceSurvey.logLookupsMax)
         var cells = [SpaceSurvey.Counts](
             repeating: .init(), count: min(cellsMax, max(1, memtable.count)))
@@ -196,7 +197,7 @@ private struct SurveyWork {
     }
 
     private func isNewest(_ entry: Entry) throws(StoreError) -> Bool {
-        try image.view.withNewest(of: entry.key, in: entry.dataset, sequenceMax: .max) {
+        try view.withNewest(of: entry.key, in: entry.dataset, sequenceMax: .max) {
             (newest, _) throws(StoreError) in
             newest?.syncCount == entry.syncCount
         }
@@ -247,14 +248,14 @@ private struct SurveyWork {
         bytesLeft -= rawCount
         let bytes = try parts.dataBytes(of: block)
         defer { withExtendedLifetime(bytes) {} }
-        guard let view = unsafe DataBlockView(base: bytes.bytes.base, rawCount: rawCount) else {
+        guard let entries = unsafe DataBlockView(base: bytes.bytes.base, rawCount: rawCount) else {
             return true
         }
-        for slot in 0..<view.count {
-            guard let entry = view.entry(at: slot) else { continue }
+        for slot in 0..<entries.count {
+            guard let entry = entries.entry(at: slot) else { continue }
             var isNewest = !entry.isSuperseded
             if isNewest {
-                isNewest = try !image.view.hasNewer(
+                isNewest = try !view.hasNewer(
                     than: run, of: entry.key, in: entry.dataset, sequenceMax: .max)
             }
             try count(entry, isNewest: isNewest, in: &counts)

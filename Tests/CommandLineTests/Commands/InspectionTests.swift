@@ -83,7 +83,7 @@ import Tidemark
         try await fill()
         let newest = try await tool.succeed("history", store, "fruits", "apple", "--json").objects()
         #expect(newest.first?["value"] as? String == "red")
-        let text = try await tool.succeed("history", store, "fruits", "pear").text
+        let text = try await tool.succeed("history", store, "fruits", "pear", "--full").text
         #expect(text.contains("value   (deleted)\n"))
         expectFailure(try await tool.run("history", store, "fruits", "fig"), .negative)
     }

@@ -175,6 +175,11 @@ final class RunningCommand {
         kill(identifier, SIGTERM)
     }
 
+    /// Interrupts it, as Ctrl-C does.
+    func interrupt() {
+        kill(identifier, SIGINT)
+    }
+
     /// Waits for its end. A command ended by a signal counts as 128 and the signal's number.
     func outcome() async throws -> Outcome {
         while !hasEnded {

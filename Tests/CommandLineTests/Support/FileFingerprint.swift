@@ -1,25 +1,24 @@
-import Glibc
+import Foundation
 import TestSupport
 import Testing
 
 /// All that can be told of a file from outside: its bytes, and when they were last written.
 struct FileFingerprint: Equatable, CustomStringConvertible {
     let bytes: [UInt8]
-    let modifiedSeconds: Int
-    let modifiedNanoseconds: Int
+    /// To the microsecond.
+    let modified: Date
 
     init(_ path: String) throws {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else {
-            throw UnexpectedOutput(description: "cannot look at \(path)")
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        guard let modified = attributes[.modificationDate] as? Date else {
+            throw UnexpectedOutput(description: "\(path) has no date")
         }
+        self.modified = modified
         bytes = try Files.read(path)
-        modifiedSeconds = Int(status.st_mtim.tv_sec)
-        modifiedNanoseconds = Int(status.st_mtim.tv_nsec)
     }
 
     var description: String {
-        "\(bytes.count) bytes of \(modifiedSeconds).\(modifiedNanoseconds)"
+        "\(bytes.count) bytes of \(modified.timeIntervalSince1970)"
     }
 
     /// Those of every file in a flat directory, by name.

@@ -1,72 +1,209 @@
 import ArgumentParser
 import Tidemark
+import TidemarkSync
 
 struct HistoryCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Show the retained versions of a key, newest first.",
+        abstract: "Show the retained versions of a key, who won over whom, and why.",
         discussion: """
-            SEEN is the version vector: what the writer had seen of the dataset when it wrote. A \
-            version descends from another if its vector contains the other's dot.
-            """)
+            The newest first, each with the write's name, its date and its author, and with the \
+            value under it. Lines lead from each version to those that it descends from: a version \
+            descends from another if its writer had seen it. Two lines that never meet are two \
+            writers who had not seen each other; what became of that is told behind the graph.
 
-    private static let labelColumns = 8
-    private static let valueLinesMax = 4
+            --full shows everything of each version, with its version vector as SEEN.
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The dataset's name.") var dataset: String
     @OptionGroup var key: KeyArgument
+    @Flag(help: "All that is known of each version.") var full = false
+    @Flag(help: "The graph in the language of Graphviz.") var dot = false
+    @Flag(help: "The graph as a drawing that stands by itself.") var svg = false
+    @Option(help: ArgumentHelp("The newest versions, so many at most.", valueName: "n"))
+    var limit = 100
     @OptionGroup var format: OutputOptions
+
+    /// So many versions are compared each with each in no time.
+    private static let limitMax = 500
+
+    func validate() throws {
+        guard (1...Self.limitMax).contains(limit) else {
+            throw ValidationError("--limit is \(limit), and must be 1...\(Self.limitMax)")
+        }
+        guard [full, dot, svg, format.json].filter({ $0 }).count <= 1 else {
+            throw ValidationError("--full, --dot, --svg and --json exclude each other")
+        }
+    }
 
     mutating func run(_ output: OutputStream) async throws {
         let keyBytes = try key.bytes()
         let store = try target.openForReading()
-        let versions = try target.dataset(dataset, in: store).history(of: keyBytes)
-        try store.close()
+        let dataset = try target.dataset(self.dataset, in: store)
+        let versions = try dataset.history(of: keyBytes, limit: limit)
         guard !versions.isEmpty else {
             throw CommandFailure(
                 .negative,
-                "no version of \"\(key.key)\" in dataset \"\(dataset)\"; see 'tidemark scan'")
+                "no version of \"\(key.key)\" in dataset \"\(self.dataset)\"; "
+                    + "see 'tidemark scan'")
         }
-        for (index, record) in versions.enumerated() {
-            if format.json {
-                try output.write(JSONLine(record).line)
-            } else {
-                try output.write(index == 0 ? "" : "\n")
-                try write(record, output)
+        let graph = HistoryGraph(versions)
+        let verdicts = try HistoryVerdicts(graph, of: keyBytes, in: dataset)
+        try store.close()
+        let title = "\(self.dataset)/\(TerminalText.escaped(keyBytes, columnsMax: 60))"
+        if format.json {
+            for number in graph.nodes.indices {
+                try output.write(JSONLine(graph, number, verdicts).line)
+            }
+        } else if dot || svg {
+            for line in dot ? graph.dot(title: title) : graph.svg(title: title) {
+                try output.writeLine(line)
+            }
+        } else if full {
+            try HistoryListing(output).writeAll(versions)
+        } else {
+            try HistoryListing(output).write(graph)
+            try HistoryListing(output).write(verdicts)
+        }
+    }
+}
+
+/// Versions as people read them.
+struct HistoryListing {
+    private static let labelColumns = 8
+    private static let valueLinesMax = 4
+
+    private let output: OutputStream
+
+    init(_ output: OutputStream) {
+        self.output = output
+    }
+
+    // MARK: - As a graph
+
+    func write(_ graph: HistoryGraph) throws {
+        for row in graph.rows {
+            let record = graph.nodes[row.node].record
+            let margins = graph.margins(of: row)
+            if let above = margins.above { try write(above, "") }
+            let lines = Self.lines(record)
+            try write(margins.node, lines[0])
+            for (number, line) in lines.dropFirst().enumerated() {
+                try write(number == 0 ? margins.below ?? margins.rest : margins.rest, line)
             }
         }
     }
 
-    private func write(_ record: Record, _ output: OutputStream) throws {
+    private func write(_ margin: String, _ text: String) throws {
+        var line = TerminalText.truncated("\(margin) \(text)", to: output.columns)
+        while line.last == " " { line.removeLast() }
+        let graph = line.prefix(margin.count)
+        try output.writeLine(
+            output.colored(String(graph), .accent) + line.dropFirst(graph.count))
+    }
+
+    private static func lines(_ record: Record) -> [String] {
+        let version = record.version
+        let author = TerminalText.escaped(version.author, columnsMax: 20)
+        let unsent = record.isDirty ? "  (no peer has it yet)" : ""
+        var lines = [
+            "\(version.dot)  \(version.time)" + (author.isEmpty ? "" : "  \(author)") + unsent
+        ]
+        if record.isDropped {
+            lines.append("(let go here: outside of the part that is kept)")
+        } else if let value = record.value {
+            let size = value.count > 60 ? ", \(Quantities.counted(value.count, "byte"))" : ""
+            lines.append(TerminalText.escaped(value, columnsMax: 60) + size)
+        } else {
+            lines.append("(deleted)")
+        }
+        if let expiresAt = record.expiresAt {
+            lines.append("expires \(HybridTime(milliseconds: expiresAt, counter: 0))")
+        }
+        return lines
+    }
+
+    /// What became of versions whose writers had not seen each other.
+    func write(_ verdicts: HistoryVerdicts) throws {
+        guard !verdicts.texts.isEmpty else { return }
+        try output.writeLine()
+        for text in verdicts.texts {
+            for (number, line) in Self.words(text, columnsMax: output.columns - 2).enumerated() {
+                try output.writeLine((number == 0 ? "" : "  ") + line)
+            }
+        }
+    }
+
+    private static func words(_ text: String, columnsMax: Int) -> [String] {
+        var lines: [String] = [""]
+        for word in text.split(separator: " ").map(String.init) {
+            let last = lines[lines.count - 1]
+            let joined = last.isEmpty ? word : "\(last) \(word)"
+            if TerminalText.width(of: joined) > columnsMax, !last.isEmpty {
+                lines.append(TerminalText.truncated(word, to: columnsMax))
+            } else {
+                lines[lines.count - 1] = TerminalText.truncated(joined, to: columnsMax)
+            }
+        }
+        return lines
+    }
+
+    // MARK: - In full
+
+    func writeAll(_ versions: [Record]) throws {
+        for (index, record) in versions.enumerated() {
+            try output.write(index == 0 ? "" : "\n")
+            try writeAll(of: record)
+        }
+    }
+
+    private func writeAll(of record: Record) throws {
         let room = output.columns - Self.labelColumns
         let version = record.version
-        try write("dot", "\(version.dot)", output)
-        try write("time", "\(version.time)", output)
+        try writeField("dot", "\(version.dot)")
+        try writeField("time", "\(version.time)")
         if !version.author.isEmpty {
-            try write("author", TerminalText.escaped(version.author, columnsMax: room), output)
+            try writeField("author", TerminalText.escaped(version.author, columnsMax: room))
         }
-        try write("seen", TerminalText.truncated("\(version.vector)", to: room), output)
+        try writeField("seen", TerminalText.truncated("\(version.vector)", to: room))
         let note = record.isDirty ? ", no peer has it yet" : ""
-        try write("count", "\(record.syncCount)\(note)", output)
+        try writeField("count", "\(record.syncCount)\(note)")
         if let expiresAt = record.expiresAt {
-            try write("expires", "\(HybridTime(milliseconds: expiresAt, counter: 0))", output)
+            try writeField("expires", "\(HybridTime(milliseconds: expiresAt, counter: 0))")
         }
-        guard let value = record.value else {
-            return try write("value", "(deleted)", output)
-        }
-        try write("size", Quantities.counted(value.count, "byte"), output)
+        guard let value = record.value else { return try writeField("value", "(deleted)") }
+        try writeField("size", Quantities.counted(value.count, "byte"))
         // A few lines of it: where two versions differ is often not at the start.
         let text = TerminalText.escaped(value, columnsMax: room * Self.valueLinesMax)
         var label = "value"
         for line in TerminalText.wrapped(text, columnsMax: room) {
-            try write(label, line, output)
+            try writeField(label, line)
             label = ""
         }
     }
 
-    private func write(_ label: String, _ text: String, _ output: OutputStream) throws {
+    private func writeField(_ label: String, _ text: String) throws {
         let padding = String(repeating: " ", count: Self.labelColumns - label.count)
         try output.writeLine(label + padding + text)
+    }
+}
+
+extension JSONLine {
+    /// A version with what it descends from, and which others it won over.
+    init(_ graph: HistoryGraph, _ number: Int, _ verdicts: HistoryVerdicts) {
+        let node = graph.nodes[number]
+        self.init(node.record)
+        add("parents", Self.dots(node.parents.map { graph.nodes[$0].record.version.dot }))
+        let losers = graph.victories.filter { $0.winner == number }
+        add("wonOver", Self.dots(losers.map { graph.nodes[$0.loser].record.version.dot }))
+        if let policy = verdicts.policies[node.record.version.dot] { add("policy", policy) }
+    }
+
+    /// By the replicas of the writes.
+    private static func dots(_ dots: [Dot]) -> JSONLine {
+        var line = JSONLine()
+        for dot in dots { line.add(dot.replica.description, dot.counter) }
+        return line
     }
 }

@@ -16,11 +16,7 @@ struct InspectCommand: StoreCommand {
 
             Of each peer: how many datasets it is BEHIND in, the CHANGES that it is not known to \
             have, and the deletions that are HELD until it has.
-            """
-                + Examples.section([
-                    "tidemark inspect /var/lib/notes",
-                    "tidemark inspect /var/lib/notes --json | jq 'select(.kind == \"peer\")'",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Flag(help: "List every dataset, and count all that lags hold.") var all = false

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Tidemark
 
 struct LogCommand: StoreCommand {
@@ -11,179 +12,173 @@ struct LogCommand: StoreCommand {
             operation; COUNT is the dataset's sync count, DOT the write's name, SIZE the bytes of \
             the value. "put ttl" is a put of a record that expires, "expired" the deletion that \
             took its place; --json tells when, as "expiresAt".
+
+            --follow goes on with what is written from then on, until it is interrupted. --hex \
+            shows the bytes of one file instead, each with the field that it belongs to.
             """)
 
     @OptionGroup var target: StoreArgument
-    @Option(help: ArgumentHelp("Only operations of this dataset.", valueName: "name"))
-    var dataset: String?
-    @Option(help: ArgumentHelp("Only operations on this key.", valueName: "key"))
-    var key: String?
-    @Flag(help: "--key is given in base64.") var base64Key = false
+    @OptionGroup var filter: LogFilter
+    @Flag(help: "Go on with what is written from now on.") var follow = false
+    @Flag(help: "The bytes of --segment, each with its field.") var hex = false
+    @Option(
+        help: ArgumentHelp("With --hex: begin at the block there.", valueName: "offset"))
+    var offset: UInt64 = 0
+    @Flag(help: "With --hex: all bytes of long values, too.") var full = false
     @OptionGroup var limit: LimitOption
     @OptionGroup var format: OutputOptions
 
+    /// Operations between two looks at the clock.
+    private static let progressStep = 4_096
+
+    func validate() throws {
+        if hex, filter.segment == nil {
+            throw ValidationError("--hex needs --segment, which says of which file")
+        }
+        if follow, filter.segment != nil {
+            throw ValidationError("--follow and --segment exclude each other; leave one out")
+        }
+        if hex, follow { throw ValidationError("--hex and --follow exclude each other") }
+        if !hex, offset != 0 || full {
+            throw ValidationError("--offset and --full are for --hex alone")
+        }
+    }
+
     mutating func run(_ output: OutputStream) async throws {
-        let wanted = try key.map { try keyBytes($0, isBase64: base64Key) }
+        if hex { return try writeBytes(output) }
+        let wanted = try filter.keyBytes()
         let store = try target.openForReading()
-        if let dataset {
+        if let dataset = filter.dataset, !follow {
             _ = try target.dataset(dataset, in: store)
         }
-        let operations = try store.operations(in: dataset)
-        let listing = LogListing(output, showsDataset: dataset == nil)
+        let file = try filter.segment.map { try SegmentFile.name($0, in: target.store) }
+        let operations = try store.operations(in: filter.dataset) { file == nil || $0 == file }
+        let listing = LogListing(output, showsDataset: filter.dataset == nil)
+        var tail = LogTail(files: try store.segmentFiles())
+        // Where many are passed over for each that is shown; not between the lines of a table.
+        let bar = ProgressBar("searching", isTerminal: !output.isTerminal && isatty(2) == 1)
+        defer { bar.finish() }
+        var passedCount = 0
         var count = 0
         while !limit.isReached(by: count), let operation = try operations.next() {
-            if let wanted, operation.key != wanted { continue }
+            tail.note(operation)
+            passedCount += 1
+            if passedCount % Self.progressStep == 0 {
+                bar.update(bytes: operations.bytesBegun, of: operations.bytesTotal)
+            }
+            guard filter.includes(operation, key: wanted) else { continue }
+            count += 1
+            try write(operation, listing, output)
+        }
+        try store.close()
+        bar.finish()
+        try listing.settle()
+        while follow, !limit.isReached(by: count) {
+            try output.flush()
+            try await Task.sleep(for: LogTail.pause)
+            for operation in try tail.next(target, filter) where !limit.isReached(by: count) {
+                guard filter.includes(operation, key: wanted) else { continue }
+                count += 1
+                try write(operation, listing, output)
+            }
+            try listing.settle()
+        }
+    }
+
+    private func write(
+        _ operation: LogOperation, _ listing: LogListing, _ output: OutputStream
+    ) throws {
+        if format.json {
+            try output.write(JSONLine(operation).line)
+        } else {
+            try listing.add(operation)
+        }
+    }
+
+    private func writeBytes(_ output: OutputStream) throws {
+        let file = try SegmentFile.name(filter.segment ?? "", in: target.store)
+        let parts = try dissection(of: file)
+        if offset > 0 { try parts.skip(to: offset) }
+        let dump = HexDump(output, isFull: full)
+        var count = 0
+        while !limit.isReached(by: count), let part = try parts.next() {
             count += 1
             if format.json {
-                try output.write(JSONLine(operation).line)
+                try dump.writeJSON(part)
             } else {
-                try listing.add(operation)
+                try dump.write(part)
             }
         }
-        try listing.finish()
+    }
+
+    /// With the names of datasets, unless damage keeps the store from being opened.
+    private func dissection(of file: String) throws -> FileDissection {
+        do {
+            return try target.openForReading().dissection(ofFile: file)
+        } catch let error as StoreError where error.code == .corruption {
+            return try Store.dissection(ofFile: file, in: target.store)
+        }
+    }
+}
+
+/// What of a log was shown, so that what comes after it can be told from it.
+///
+/// A reader sees the log as it was when it opened the store, so it opens it again and again. Logs
+/// are read anew each time, sealed segments when they are new; what is no longer in a log by then
+/// is told by its sync count.
+struct LogTail {
+    static let pause = Duration.milliseconds(500)
+
+    private var files: Set<String>
+    private var counts: [String: SyncCount] = [:]
+    /// Of the last block in a log that was read before and in this turn, for what is no write.
+    private var position = Place()
+    private var latest = Place()
+
+    private struct Place {
+        var segment = ""
+        var offset: UInt64 = 0
+
+        /// Longer names have greater numbers.
+        static func < (left: Place, right: Place) -> Bool {
+            (left.segment.utf8.count, left.segment, left.offset)
+                < (right.segment.utf8.count, right.segment, right.offset)
+        }
+    }
+
+    init(files: [String]) {
+        self.files = Set(files)
+    }
+
+    /// Takes note of an operation; says whether it is new.
+    @discardableResult
+    mutating func note(_ operation: LogOperation) -> Bool {
+        if operation.syncCount != .zero {
+            guard operation.syncCount > counts[operation.dataset] ?? .zero else { return false }
+            counts[operation.dataset] = operation.syncCount
+            return true
+        }
+        let place = Place(segment: operation.segment, offset: operation.offset)
+        if latest < place { latest = place }
+        return position < place
+    }
+
+    /// What has come since, in its order.
+    mutating func next(
+        _ target: StoreArgument, _ filter: LogFilter
+    ) throws -> [LogOperation] {
+        let store = try target.openForReading()
+        let known = files
+        position = latest
+        let cursor = try store.operations(in: filter.dataset) { file in
+            file.hasSuffix(".log") || !known.contains(file)
+        }
+        files = Set(try store.segmentFiles())
+        var new: [LogOperation] = []
+        while let operation = try cursor.next() {
+            if note(operation) { new.append(operation) }
+        }
         try store.close()
-    }
-}
-
-/// The operations as a table, with a line for each day above the operations of that day.
-final class LogListing {
-    private let output: OutputStream
-    private let showsDataset: Bool
-    private var table: TableWriter
-    private static let timelessMax = 100
-    private var day: String?
-    private var timeless: [LogOperation] = []
-
-    /// - Parameter showsDataset: whether the last column begins with the dataset's name.
-    init(_ output: OutputStream, showsDataset: Bool) {
-        self.output = output
-        self.showsDataset = showsDataset
-        table = Self.table(output, showsDataset)
-    }
-
-    private static func table(_ output: OutputStream, _ showsDataset: Bool) -> TableWriter {
-        TableWriter(
-            [
-                Column("SEGMENT"),
-                Column("OFFSET", .right),
-                Column("COUNT", .right),
-                Column("DOT"),
-                Column("TIME"),
-                Column("OP"),
-                Column("SIZE", .right),
-                Column(showsDataset ? "DATASET/KEY" : "KEY", flexibleDownTo: 8),
-            ], output: output, gap: 1)
-    }
-
-    func add(_ operation: LogOperation) throws {
-        let moment = operation.version.map { LogMoment($0.time) }
-        // An operation without a time of its own goes under the day it comes in, and those before
-        // the first day wait for it.
-        if moment == nil, day == nil, timeless.count < Self.timelessMax {
-            timeless.append(operation)
-            return
-        }
-        if let newDay = moment?.day, newDay != day {
-            try table.finish()
-            try output.write(day == nil ? "" : "\n")
-            try output.writeLine("\(newDay) (UTC)")
-            day = newDay
-            table = Self.table(output, showsDataset)
-        }
-        try writeTimeless()
-        try write(operation, moment)
-    }
-
-    private func writeTimeless() throws {
-        for operation in timeless {
-            try write(operation, nil)
-        }
-        timeless = []
-    }
-
-    private func write(_ operation: LogOperation, _ moment: LogMoment?) throws {
-        try table.add([
-            TerminalText.escaped(operation.segment),
-            String(operation.offset),
-            operation.syncCount == .zero ? "" : operation.syncCount.description,
-            operation.version?.dot.description ?? "",
-            moment?.timeOfDay ?? "",
-            operation.shortName,
-            operation.kind == .put ? Quantities.grouped(operation.valueBytes) : "",
-            subject(of: operation),
-        ])
-    }
-
-    /// What the operation is about. No dataset's name holds a slash.
-    private func subject(of operation: LogOperation) -> String {
-        let columns = output.columns
-        let dataset = showsDataset ? TerminalText.escaped(operation.dataset, columnsMax: 40) : ""
-        let rest =
-            operation.key.map { TerminalText.escaped($0, columnsMax: columns) }
-            ?? TerminalText.escaped(operation.detail, columnsMax: columns)
-        let separator = operation.key != nil ? "/" : " "
-        return dataset.isEmpty ? rest : rest.isEmpty ? dataset : dataset + separator + rest
-    }
-
-    func finish() throws {
-        try writeTimeless()
-        try table.finish()
-    }
-}
-
-/// A hybrid time taken apart for headings.
-struct LogMoment {
-    /// `2026-11-21`
-    let day: String
-    /// `06:30:00.125`; the counter within the millisecond is left to --json
-    let timeOfDay: String
-
-    init(_ time: HybridTime) {
-        let parts = time.description.split(separator: "T", maxSplits: 1)
-        day = String(parts.first ?? "")
-        timeOfDay = String((parts.dropFirst().first ?? "").prefix { $0 != "Z" })
-    }
-}
-
-extension LogOperation {
-    /// At most seven letters, for a narrow column.
-    var shortName: String {
-        switch kind {
-        case .put where expiresAt != nil: "put ttl"
-        case .delete where expiresAt != nil: "expired"
-        case .put: "put"
-        case .delete: "delete"
-        case .datasetCreated: "create"
-        case .datasetDeleted: "drop"
-        case .datasetAdopted: "adopt"
-        case .peerCheckpoint: "peer"
-        case .vectorJoined: "join"
-        case .replicaRenamed: "rename"
-        case .replicaDisowned: "disown"
-        case .deletionsForgotten: "forget"
-        case .peerRetired: "retire"
-        }
-    }
-}
-
-extension JSONLine {
-    init(_ operation: LogOperation) {
-        self.init()
-        add("segment", operation.segment)
-        add("offset", operation.offset)
-        add("dataset", operation.dataset)
-        add("syncCount", operation.syncCount.rawValue)
-        add("operation", operation.kind.rawValue)
-        if let key = operation.key {
-            add("key", key)
-        }
-        if let version = operation.version {
-            add(version)
-        }
-        add("valueBytes", operation.valueBytes)
-        add(expiresAt: operation.expiresAt)
-        if !operation.detail.isEmpty {
-            add("detail", operation.detail)
-        }
+        return new
     }
 }

@@ -15,12 +15,16 @@ final class OutputStream {
     private static let bufferBytesMax = 64 << 10
 
     let isTerminal: Bool
+    /// Whether colours help: on a terminal that knows them, unless the user wants none
+    /// (no-color.org).
+    let isColored: Bool
     private let descriptor: Int32
     private var buffer: [UInt8] = []
 
     init(descriptor: Int32 = standard) {
         self.descriptor = descriptor
         isTerminal = isatty(descriptor) == 1
+        isColored = isTerminal && Self.wantsColors(noColor: variable("NO_COLOR"), variable("TERM"))
         buffer.reserveCapacity(Self.bufferBytesMax)
     }
 
@@ -36,6 +40,18 @@ final class OutputStream {
         if buffer.count >= Self.bufferBytesMax {
             try flush()
         }
+    }
+
+    /// - Parameters:
+    ///   - noColor: the variable `NO_COLOR`, which counts unless it is empty.
+    ///   - terminal: the variable `TERM`.
+    static func wantsColors(noColor: String?, _ terminal: String?) -> Bool {
+        (noColor ?? "").isEmpty && terminal != nil && terminal != "dumb"
+    }
+
+    /// The text in a color, where there are any. It may not be measured any more afterwards.
+    func colored(_ text: String, _ color: TextColor) -> String {
+        isColored && !text.isEmpty ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     func writeLine(_ text: String = "") throws {
@@ -72,6 +88,20 @@ final class OutputStream {
         else { return 80 }
         return Int(size.ws_col)
     }
+}
+
+/// Colors by what they are for, as the terminal's own palette has them.
+enum TextColor: Int {
+    /// What matters in a line.
+    case accent = 32
+    /// What can be passed over.
+    case faint = 2
+}
+
+/// A variable of the environment; nil if it is not set.
+private func variable(_ name: String) -> String? {
+    // getenv gives a string that nobody changes, since the command sets no variable.
+    unsafe getenv(name).map { unsafe String(cString: $0) }
 }
 
 /// Writes one line to standard error; a closed standard error is nobody's concern.

@@ -3,19 +3,19 @@ import UnixSignals
 
 /// Whether somebody has asked the command to end, by Ctrl-C or as a service manager does. Then the
 /// signal does not end the process, so that it can clean up.
-final class Interruption: Sendable {
+final class EndRequest: Sendable {
     private static let step = Duration.milliseconds(50)
 
     private let hasCome = Atomic<Bool>(false)
 
     /// Looks out for the signals from now on.
-    static func watched() async -> Interruption {
-        let interruption = Interruption()
+    static func watched() async -> EndRequest {
+        let request = EndRequest()
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         Task {
-            for await _ in signals { interruption.hasCome.store(true, ordering: .relaxed) }
+            for await _ in signals { request.hasCome.store(true, ordering: .relaxed) }
         }
-        return interruption
+        return request
     }
 
     var isAsked: Bool { hasCome.load(ordering: .relaxed) }
