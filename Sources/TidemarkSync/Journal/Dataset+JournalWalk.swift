@@ -18,8 +18,8 @@ extension Dataset {
         }
     }
 
-    /// Hands out since when each conflict waits, the one that has waited longest first; one that was
-    /// settled by itself meanwhile is among them. O(what waits).
+    /// Hands out since when each conflict waits, the one that has waited longest first. Those that
+    /// were settled by themselves meanwhile are among them. O(what waits).
     ///
     /// - Parameter body: returns whether to go on.
     /// - Throws: `closed`, `corruption`, `inputOutput`; what the body throws.

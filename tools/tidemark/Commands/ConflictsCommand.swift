@@ -11,13 +11,7 @@ struct ConflictsCommand: AsyncParsableCommand {
             that a merge policy settled are in the store's journal for a while; those that no \
             policy settles wait, and nothing of their dataset is pushed until somebody settles \
             them. Without a verb it is 'list'.
-            """
-                + Examples.section([
-                    "tidemark conflicts notes.tidemark",
-                    "tidemark conflicts show notes.tidemark notes today",
-                    "tidemark conflicts replay notes.tidemark notes --policy auto",
-                    "tidemark conflicts resolve notes.tidemark notes today --keep local",
-                ]),
+            """,
         subcommands: [
             ConflictsListCommand.self, ConflictsShowCommand.self, ConflictsReplayCommand.self,
             ConflictsResolveCommand.self,

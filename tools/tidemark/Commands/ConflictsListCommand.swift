@@ -10,11 +10,7 @@ struct ConflictsListCommand: StoreCommand {
             WHEN is since when a conflict waits, or when it was settled; BY is the policy that \
             settled it, and CAME TO whose version it came to. The journal has what was merged; \
             what the last writer won is in it only where the application asks for that.
-            """
-                + Examples.section([
-                    "tidemark conflicts list notes.tidemark --waiting",
-                    "tidemark conflicts list notes.tidemark --dataset notes --limit 10 --json",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var selection: DatasetSelection

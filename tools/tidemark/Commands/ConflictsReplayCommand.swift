@@ -9,12 +9,7 @@ struct ConflictsReplayCommand: StoreCommand {
         discussion: """
             Nothing is written. Each conflict is decided by what met then, with the ancestor that \
             was known then. NOW is "current" where the record still is what the conflict came to.
-            """
-                + Examples.section([
-                    "tidemark conflicts replay notes.tidemark notes --policy auto",
-                    "tidemark conflicts replay notes.tidemark notes --policy remote --key today",
-                    "tidemark conflicts replay notes.tidemark notes --policy lww --different --json",
-                ]))
+            """)
 
     enum Policy: String, ExpressibleByArgument, CaseIterable {
         case lww

@@ -9,12 +9,7 @@ struct ConflictsResolveCommand: StoreCommand {
         discussion: """
             The next exchange hands it over. Where several versions of peers wait, --keep remote \
             takes the one that was written last. Prints the dot that names the write.
-            """
-                + Examples.section([
-                    "tidemark conflicts resolve notes.tidemark notes today --keep local",
-                    "tidemark conflicts resolve notes.tidemark notes today --value 'both of it'",
-                    "tidemark conflicts resolve notes.tidemark notes today --delete",
-                ]))
+            """)
 
     enum Side: String, ExpressibleByArgument, CaseIterable {
         case local

@@ -10,11 +10,7 @@ struct ConflictsShowCommand: StoreCommand {
             ANCESTOR is the newest version that both sides descend from, LOCAL this store's, \
             REMOTE the peer's. Conflicts that wait come first, then those in the journal, the \
             newest first.
-            """
-                + Examples.section([
-                    "tidemark conflicts show notes.tidemark notes today",
-                    "tidemark conflicts show notes.tidemark notes today --json",
-                ]))
+            """)
 
     private static let labelColumns = 9
 

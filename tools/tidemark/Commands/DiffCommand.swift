@@ -16,14 +16,7 @@ struct DiffCommand: StoreCommand {
             that both have in two versions. IS says how the second version stands to the first: \
             newer, older, or concurrent, which is a conflict; "?" follows where history was \
             dropped that could say otherwise.
-            """
-                + Examples.section([
-                    "tidemark diff phone.tidemark laptop.tidemark",
-                    "tidemark diff notes.tidemark --dataset notes --since 17",
-                    "tidemark diff notes.tidemark --since 2026-11-21T06:30:00Z --json",
-                    "tidemark diff notes.tidemark --dataset notes --since peer:5e1f00aa",
-                    "tidemark diff notes.tidemark --dataset notes --since '{5e1f00aa:42}'",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(

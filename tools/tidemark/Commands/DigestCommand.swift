@@ -9,12 +9,7 @@ struct DigestCommand: StoreCommand {
             Two replicas have the same digest of a dataset if both hold the same live records at \
             the same versions, in whatever order these came. With two stores it exits with 1 if \
             any dataset differs; 'tidemark diff' then tells in which records.
-            """
-                + Examples.section([
-                    "tidemark digest notes.tidemark",
-                    "tidemark digest phone.tidemark laptop.tidemark",
-                    "tidemark digest phone.tidemark laptop.tidemark --dataset notes --json",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(

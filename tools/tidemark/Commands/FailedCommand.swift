@@ -9,12 +9,7 @@ struct FailedCommand: AsyncParsableCommand {
         discussion: """
             A record that one side refuses, or that is too large for a message, is left out so \
             that the rest can be exchanged. Without a verb it is 'list'.
-            """
-                + Examples.section([
-                    "tidemark failed notes.tidemark",
-                    "tidemark failed retry notes.tidemark notes photo-17",
-                    "tidemark failed drop notes.tidemark notes --all",
-                ]),
+            """,
         subcommands: [FailedListCommand.self, FailedRetryCommand.self, FailedDropCommand.self],
         defaultSubcommand: FailedListCommand.self)
 }
@@ -27,11 +22,7 @@ struct FailedListCommand: StoreCommand {
             WAY is "in" for a version of the peer that was refused here, "out" for one of this \
             store that the peer refused. TRIES are attempts so far, LAST is how long ago the last \
             one was. A record that is "due" is tried again with the next exchange.
-            """
-                + Examples.section([
-                    "tidemark failed list notes.tidemark",
-                    "tidemark failed list notes.tidemark --dataset notes --dropped --json",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var selection: DatasetSelection
@@ -86,11 +77,7 @@ struct FailedRetryCommand: StoreCommand {
         discussion: """
             One that was refused here is asked for by its key, one that the peer refused is sent \
             by itself.
-            """
-                + Examples.section([
-                    "tidemark failed retry notes.tidemark notes photo-17",
-                    "tidemark failed retry notes.tidemark notes --all",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var records: FailedRecordArguments
@@ -112,11 +99,7 @@ struct FailedDropCommand: StoreCommand {
         discussion: """
             The two sides stay different in such a key until it gets another version on either \
             side. Nothing is deleted.
-            """
-                + Examples.section([
-                    "tidemark failed drop notes.tidemark notes photo-17",
-                    "tidemark failed drop notes.tidemark notes --all",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var records: FailedRecordArguments

@@ -11,12 +11,7 @@ struct GetCommand: StoreCommand {
 
             With --at it is the value that the key had then. How far back that reaches depends on \
             the history that the store keeps.
-            """
-                + Examples.section([
-                    "tidemark get notes.tidemark notes 2026-11-21",
-                    "tidemark get notes.tidemark notes 2026-11-21 --at 17",
-                    "tidemark get notes.tidemark notes 2026-11-21 --at 2026-11-21T06:30:00Z",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The dataset's name.") var dataset: String

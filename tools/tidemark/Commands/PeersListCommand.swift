@@ -15,11 +15,7 @@ struct PeersListCommand: StoreCommand {
             With --json there are its checkpoints, too: "acknowledged" is the count up to which \
             it has everything of this store, "pulledThrough" the peer's own count up to which \
             everything is here, and "seen" what it was known to have seen.
-            """
-                + Examples.section([
-                    "tidemark peers notes.tidemark",
-                    "tidemark peers notes.tidemark --dataset notes --json",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var selection: DatasetSelection

@@ -9,11 +9,7 @@ struct PeersRetireCommand: StoreCommand {
             For a device that was lost or given away. Deletions that only it lacks can then be \
             forgotten. It is a decision of this store alone, and nothing is lost if the peer \
             comes again all the same: it is registered anew, and starts afresh where it must.
-            """
-                + Examples.section([
-                    "tidemark peers retire notes.tidemark 5e1f00aa",
-                    "tidemark peers retire notes.tidemark 5e1f00aa --dataset notes",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The peer's id, or at least its first 8 digits.") var peer: ReplicaPrefix

@@ -9,12 +9,7 @@ struct PendingCommand: StoreCommand {
             PEER is who is not known to have the record; "-" where a dataset has no peer, and the \
             record is nowhere else. A peer that was away for too long has no list: it starts \
             afresh with the next exchange.
-            """
-                + Examples.section([
-                    "tidemark pending notes.tidemark",
-                    "tidemark pending notes.tidemark --dataset notes --peer 5e1f00aa --limit 10",
-                    "tidemark pending notes.tidemark --json",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @OptionGroup var selection: DatasetSelection

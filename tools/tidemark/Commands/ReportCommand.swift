@@ -9,11 +9,7 @@ struct ReportCommand: StoreCommand {
             The page is one HTML file that needs nothing from elsewhere and runs no script. Of a \
             large store it shows estimates from a sample, and says so. A file that is there \
             already is replaced once the new one is whole.
-            """
-                + Examples.section([
-                    "tidemark report /var/lib/notes -o notes.html",
-                    "tidemark report /var/lib/notes -o notes.html --json",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Option(
@@ -28,9 +24,7 @@ struct ReportCommand: StoreCommand {
         let data = try ReportData(
             store, path: target.store, now: SystemStorage().wallClockMilliseconds())
         try store.close()
-        let page = try ReplacedFile(path: file)
-        try ReportPage(data, page.output).write()
-        try page.finish()
+        try ReplacedFile.write(file) { try ReportPage(data, $0).write() }
         let sample = data.sample
         if format.json {
             var line = JSONLine()

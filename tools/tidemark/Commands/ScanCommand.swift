@@ -7,12 +7,7 @@ struct ScanCommand: StoreCommand {
         abstract: "List the records of a dataset in the order of their keys' bytes.",
         discussion: """
             With --at they are those that there were then.
-            """
-                + Examples.section([
-                    "tidemark scan notes.tidemark notes --prefix 2026- --limit 10",
-                    "tidemark scan notes.tidemark notes --at 17 --json",
-                    "tidemark scan notes.tidemark notes --at 2026-11-21T06:30:00Z --deleted",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The dataset's name.") var dataset: String

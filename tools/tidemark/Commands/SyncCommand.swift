@@ -15,12 +15,7 @@ struct SyncCommand: StoreCommand {
             With --dry-run nothing changes on either side: the exchange runs on a fork beside the \
             store, which shares its segments and is thrown away. CONFLICTS are those it would \
             meet; each follows with the side that would win it.
-            """
-                + Examples.section([
-                    "tidemark sync notes.tidemark http://hub:7300 --token-file t",
-                    "tidemark sync notes.tidemark http://hub:7300 --token-file t --dry-run",
-                    "tidemark sync notes.tidemark http://hub:7300 --token-file t --policy leave",
-                ]))
+            """)
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The hub's address: http://HOST:PORT") var url: String

@@ -14,11 +14,17 @@ enum Examples {
             "tidemark put notes photos cat < cat.jpg",
         ],
         "get": [
-            "tidemark get notes diary monday", "tidemark get notes photos cat > cat.jpg",
+            "tidemark get notes diary monday",
+            "tidemark get notes photos cat > cat.jpg",
+            "tidemark get notes diary monday --at 17",
+            "tidemark get notes diary monday --at 2026-11-21T06:30:00Z",
         ],
         "delete": ["tidemark delete notes diary monday"],
         "scan": [
-            "tidemark scan notes diary --prefix mon", "tidemark scan notes diary --json | jq .key",
+            "tidemark scan notes diary --prefix mon",
+            "tidemark scan notes diary --json | jq .key",
+            "tidemark scan notes diary --at 17 --json",
+            "tidemark scan notes diary --at 2026-11-21T06:30:00Z --deleted",
         ],
         "import": [
             "tidemark import notes diary entries.jsonl --key day",
@@ -48,7 +54,11 @@ enum Examples {
         "stats": ["tidemark stats notes", "tidemark stats notes --json"],
         "verify": ["tidemark verify notes", "tidemark verify notes --json > report.jsonl"],
         "compact": ["tidemark compact notes", "tidemark compact notes --history 3"],
-        "sync": ["tidemark sync notes https://hub.example.org --token-file token"],
+        "sync": [
+            "tidemark sync notes https://hub.example.org --token-file token",
+            "tidemark sync notes https://hub.example.org --token-file token --dry-run",
+            "tidemark sync notes https://hub.example.org --token-file token --policy leave",
+        ],
         "heal": ["tidemark heal notes https://hub.example.org --token-file token"],
         "serve": ["tidemark serve notes --listen 127.0.0.1:8080 --token-file token"],
         "bundle": [
@@ -65,19 +75,91 @@ enum Examples {
         "quarantine list": ["tidemark quarantine list notes diary"],
         "quarantine release": ["tidemark quarantine release notes diary c0000003:4"],
         "quarantine discard": ["tidemark quarantine discard notes diary --all"],
-        "diff": ["tidemark diff notes backup/notes", "tidemark diff notes other --json"],
-        "conflicts": ["tidemark conflicts list notes diary"],
-        "digest": ["tidemark digest notes"],
-        "peers": ["tidemark peers notes"],
-        "pending": ["tidemark pending notes"],
-        "failed": ["tidemark failed notes"],
+        "diff": [
+            "tidemark diff phone laptop",
+            "tidemark diff notes --dataset diary --since 17",
+            "tidemark diff notes --since 2026-11-21T06:30:00Z --json",
+            "tidemark diff notes --dataset diary --since peer:5e1f00aa",
+            "tidemark diff notes --dataset diary --since '{5e1f00aa:42}'",
+        ],
+        "conflicts": [
+            "tidemark conflicts notes",
+            "tidemark conflicts show notes diary monday",
+            "tidemark conflicts replay notes diary --policy auto",
+            "tidemark conflicts resolve notes diary monday --keep local",
+        ],
+        "digest": [
+            "tidemark digest notes",
+            "tidemark digest phone laptop",
+            "tidemark digest phone laptop --dataset diary --json",
+        ],
+        "peers": [
+            "tidemark peers notes",
+            "tidemark peers list notes --dataset diary --json",
+            "tidemark peers retire notes 5e1f00aa",
+        ],
+        "pending": [
+            "tidemark pending notes",
+            "tidemark pending notes --dataset diary --peer 5e1f00aa --limit 10",
+            "tidemark pending notes --json",
+        ],
+        "failed": [
+            "tidemark failed notes",
+            "tidemark failed retry notes diary photo-17",
+            "tidemark failed drop notes diary --all",
+        ],
+        "peers list": [
+            "tidemark peers notes",
+            "tidemark peers notes --dataset diary --json",
+        ],
+        "peers retire": [
+            "tidemark peers retire notes 5e1f00aa",
+            "tidemark peers retire notes 5e1f00aa --dataset diary",
+        ],
+        "failed list": [
+            "tidemark failed list notes",
+            "tidemark failed list notes --dataset diary --dropped --json",
+        ],
+        "failed retry": [
+            "tidemark failed retry notes diary photo-17",
+            "tidemark failed retry notes diary --all",
+        ],
+        "failed drop": [
+            "tidemark failed drop notes diary photo-17",
+            "tidemark failed drop notes diary --all",
+        ],
+        "conflicts list": [
+            "tidemark conflicts list notes --waiting",
+            "tidemark conflicts list notes --dataset diary --limit 10 --json",
+        ],
+        "conflicts show": [
+            "tidemark conflicts show notes diary monday",
+            "tidemark conflicts show notes diary monday --json",
+        ],
+        "conflicts replay": [
+            "tidemark conflicts replay notes diary --policy auto",
+            "tidemark conflicts replay notes diary --policy remote --key monday",
+            "tidemark conflicts replay notes diary --policy lww --json",
+        ],
+        "conflicts resolve": [
+            "tidemark conflicts resolve notes diary monday --keep local",
+            "tidemark conflicts resolve notes diary monday --value both",
+            "tidemark conflicts resolve notes diary monday --delete",
+        ],
         "repair": ["tidemark repair notes --dry-run", "tidemark repair notes"],
         "salvage": ["tidemark salvage notes/000003.seg > records.jsonl"],
         "backup": ["tidemark backup notes /mnt/disk/notes"],
         "restore": ["tidemark restore /mnt/disk/notes --to notes"],
         "check-bundle": ["tidemark check-bundle diary.bundle"],
-        "top": ["tidemark top notes"],
-        "report": ["tidemark report notes -o report.html"],
+        "top": [
+            "tidemark top https://hub.example.org --token-file token",
+            "tidemark top notes --interval 5",
+            "tidemark top notes --once --json",
+        ],
+        "report": [
+            "tidemark report notes -o notes.html",
+            "tidemark report notes -o notes.html --json",
+        ],
         "manual": [
             "tidemark manual | man -l -", "tidemark manual > /usr/share/man/man1/tidemark.1",
         ],
