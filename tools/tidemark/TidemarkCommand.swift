@@ -19,22 +19,15 @@ struct TidemarkCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             PutCommand.self, GetCommand.self, DeleteCommand.self, ScanCommand.self,
-            ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
-            HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
-            SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
-<<<<<<< HEAD
-            QuarantineCommand.self, InspectCommand.self, DiffCommand.self, DigestCommand.self,
+            ImportCommand.self, ExportCommand.self, DatasetsCommand.self, InspectCommand.self,
+            StatsCommand.self, LogCommand.self, HistoryCommand.self, WhyCommand.self,
+            DiffCommand.self, DigestCommand.self, ReportCommand.self, TopCommand.self,
+            VerifyCommand.self, RepairCommand.self, SalvageCommand.self, BackupCommand.self,
+            RestoreCommand.self, CompactCommand.self, SyncCommand.self, HealCommand.self,
             PeersCommand.self, PendingCommand.self, FailedCommand.self, ConflictsCommand.self,
-            WhyCommand.self, BenchCommand.self, SimulateCommand.self, SoakCommand.self,
-            ManualCommand.self, CompletionsCommand.self, TopCommand.self, ReportCommand.self,
-            RepairCommand.self, SalvageCommand.self, BackupCommand.self, RestoreCommand.self,
-            CheckBundleCommand.self,
-=======
-            QuarantineCommand.self, InspectCommand.self, WhyCommand.self, DiffCommand.self,
-            DigestCommand.self, PeersCommand.self, PendingCommand.self, FailedCommand.self,
-            ConflictsCommand.self, TopCommand.self, ReportCommand.self, BenchCommand.self,
-            SimulateCommand.self, SoakCommand.self, ManualCommand.self, CompletionsCommand.self,
->>>>>>> 662a73d8bb1d743e4be22d9ed0e812fdebfad685
+            QuarantineCommand.self, BundleCommand.self, CheckBundleCommand.self, ServeCommand.self,
+            BenchCommand.self, SimulateCommand.self, SoakCommand.self, ManualCommand.self,
+            CompletionsCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

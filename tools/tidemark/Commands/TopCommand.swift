@@ -66,21 +66,13 @@ struct TopCommand: StoreCommand {
         let isLive = output.isTerminal && !format.json && !once
         let screen = isLive ? TerminalScreen(output) : nil
         defer { screen?.leave() }
-<<<<<<< HEAD
-        let end = await EndRequest.watched()
-=======
         let request = await EndRequest.watched()
->>>>>>> 662a73d8bb1d743e4be22d9ed0e812fdebfad685
         let clock = ContinuousClock()
         var before = try await top.sample()
         var start = clock.now
         try screen?.draw(["measuring \(TerminalText.escaped(source, columnsMax: 60)) ..."])
         var count = 0
-<<<<<<< HEAD
-        while count < framesMax, try await end.wait(for: .seconds(interval)) {
-=======
         while count < framesMax, try await request.wait(for: .seconds(interval)) {
->>>>>>> 662a73d8bb1d743e4be22d9ed0e812fdebfad685
             let after = try await top.sample()
             let now = clock.now
             let time = HybridTime(
