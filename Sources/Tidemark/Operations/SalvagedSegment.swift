@@ -15,6 +15,8 @@ final class SalvagedSegment {
     private(set) var entryCounts: [DatasetID: Int] = [:]
     private(set) var blockCount = 0
     private var directory: SegmentDirectory?
+    /// By the offsets that the directory says.
+    private var blockNumbers: [Int: Int] = [:]
     private var footer: SegmentFooter?
     private var others: [SalvageFile.FoundBlock] = []
 
@@ -98,11 +100,17 @@ final class SalvagedSegment {
     /// blocks are.
     private func keepWhatIsInPlace() {
         guard let directory else { return }
-        var places: Set<Int> = []
         for block in 0..<directory.blockCount {
-            places.insert(Int(directory.offset(of: block)))
+            blockNumbers[Int(directory.offset(of: block))] = block
         }
-        dataBlocks.removeAll { !places.contains($0.offset) }
+        dataBlocks.removeAll { blockNumbers[$0.offset] == nil }
+    }
+
+    /// Whether the directory, if it is whole, has another block in this place: then two of them
+    /// have changed places, and this one would push out those that it does not belong among.
+    private func isMisplaced(_ found: SalvageFile.FoundBlock, _ first: Entry) -> Bool {
+        guard let directory, let number = blockNumbers[found.offset] else { return false }
+        return directory.position(of: number).compare(first.position) != 0
     }
 
     /// Blocks whose checksum matches have what their writer put there. Should one be out of order
@@ -115,6 +123,7 @@ final class SalvagedSegment {
                 if directory == nil { noteLoss(found.offset, found.end - found.offset, nil) }
                 continue
             }
+            guard !isMisplaced(found, first) else { continue }
             if let before = last?.view.entry(at: (last?.view.count ?? 1) - 1),
                 before.position.compare(first.position) >= 0
             {

@@ -26,6 +26,8 @@ struct SalvagedStates {
     private var known: [String: Known] = [:]
     /// Numbers that any state gives to a name.
     private var named: Set<DatasetID> = []
+    /// Names that the store's own records give to numbers.
+    private var recordedNames: [DatasetID: String] = [:]
     private(set) var findings: [DatasetID: Findings] = [:]
     private(set) var renamed: [ReplicaID] = []
     private(set) var timeMax: UInt64 = 0
@@ -49,8 +51,11 @@ struct SalvagedStates {
             let cursor = SalvagedSegmentCursor(segment)
             while let entry = cursor.entry, entry.dataset == 0 {
                 if let number = StoreRecords.number(inKey: entry.key) {
-                    // The states say the same of those that count.
+                    // The states say the same of those that count, unless they are lost.
                     named.insert(number)
+                    do {
+                        recordedNames[number] = try StoreRecords.name(entry.valueField)
+                    } catch {}
                     cursor.advance()
                     continue
                 }
@@ -151,12 +156,14 @@ struct SalvagedStates {
     private mutating func sortOutNumbers() {
         let current = Set(known.values.map(\.state.recordsID))
         for id in findings.keys.sorted() where !current.contains(id) {
-            // Without any loss all states are there: then no dataset has this number any more.
-            guard hasLoss, !named.contains(id) else {
+            // Without any loss all states are there: then no dataset has this number any more. With
+            // some, a number may have a name of which the state is lost.
+            let recordedName = recordedNames[id].flatMap { known[$0] == nil ? $0 : nil }
+            guard hasLoss, !named.contains(id) || recordedName != nil else {
                 retired.insert(id)
                 continue
             }
-            var name = "recovered-\(id)"
+            var name = recordedName ?? "recovered-\(id)"
             if Limits.systemDatasetNumbers.contains(id) {
                 // The store's own datasets need no record to say whose number it is.
                 guard let which = SystemDataset(number: id), known[which.storedName] == nil else {
@@ -173,7 +180,7 @@ struct SalvagedStates {
             state.lifecycle.isDeleted = false
             state.lifecycle.time = HybridTime(rawValue: timeMax)
             known[name] = Known(state: state, log: 0)
-            madeUp.insert(name)
+            if recordedName == nil { madeUp.insert(name) }
         }
     }
 
