@@ -71,8 +71,8 @@ extension SegmentParts {
 
     /// Reads a part past every cache and checks it against the rest of the segment.
     ///
-    /// - Parameter damages: comes to hold all that is wrong with it. That one thing is does not keep
-    ///   others from being looked at, where they can be.
+    /// - Parameter damages: comes to hold all that is wrong with it. That one thing is does not
+    ///   keep others from being looked at, where they can be.
     func check(_ place: ContentPlace, _ tally: inout TallyPart, _ damages: inout [StoreError]) {
         guard case .data = place.kind else {
             return note(&damages) { () throws(StoreError) in try check(index: place) }
@@ -100,10 +100,9 @@ extension SegmentParts {
         switch place.kind {
         case .data: break
         case .changes:
+            // Whether they lead to the right entries the tally tells, once it has all of these.
             let row = changeRow(place.number)
-            for change in try changes(row) {
-                try withEntry(of: change) { _ in }
-            }
+            _ = try changes(row)
             let header = unsafe BlockHeader(at: map.baseAddress! + Int(row.offset))
             let end =
                 row.offset + UInt64(BlockHeader.byteCount) + UInt64(header.storedCount)
@@ -134,10 +133,26 @@ extension SegmentParts {
     private func checkData(
         _ block: Int, _ tally: inout TallyPart, _ damages: inout [StoreError]
     ) throws(StoreError) {
-        let handle = try handle(of: block)
-        let own = try file.readBlock(handle, kind: .data, segment: footer.segment)
+        try populate(block)
+        let (base, handle) = unsafe try stored(block)
+        guard directory.isCompressed(block) else {
+            try unsafe checkChecksum(base, handle)
+            return try unsafe checkData(block, base, handle, &tally, &damages)
+        }
+        let own = unsafe try Block(count: Int(handle.rawCount)) { (memory) throws(StoreError) in
+            try unsafe decompress(block, into: memory)
+        }
+        defer { withExtendedLifetime(own) {} }
+        try unsafe checkData(block, own.bytes.base, handle, &tally, &damages)
+    }
+
+    /// - Parameter base: of the bytes before compression, whose checksum was right.
+    private func checkData(
+        _ block: Int, _ base: UnsafeRawPointer, _ handle: BlockHandle, _ tally: inout TallyPart,
+        _ damages: inout [StoreError]
+    ) throws(StoreError) {
         let offset = directory.offset(of: block)
-        guard let view = unsafe DataBlockView(base: own.bytes.base, rawCount: own.count) else {
+        guard let view = unsafe DataBlockView(base: base, rawCount: Int(handle.rawCount)) else {
             throw damaged("a block has an impossible number of entries", at: offset)
         }
         do throws(Malformed) {
@@ -159,17 +174,22 @@ extension SegmentParts {
         checkValues(view, &damages)
     }
 
-    /// The hash index leads to each entry that is the newest of its key here.
+    /// The hash index leads to each entry that is the newest of its key here. That it leads to no
+    /// other the tally tells, which counts them.
     private func checkPlaces(of view: DataBlockView, _ block: Int) throws(StoreError) {
+        var expected: [(place: EntryPlace, hash: UInt64)] = []
+        expected.reserveCapacity(view.count)
         for slot in 0..<view.count {
             guard let entry = view.entry(at: slot), !entry.isSuperseded else { continue }
             let hash = KeyHash.of(entry.key, in: entry.dataset)
-            guard let place = try place(of: entry.key, in: entry.dataset, hash: hash),
-                place.block == block, view.slot(ofOffset: place.offset) == slot
-            else {
-                throw damaged(
-                    "the hash index denies a key of this block", at: directory.offset(of: block))
-            }
+            // The line of the index is here by the time it is looked at.
+            prefetch(hash: hash)
+            expected.append((EntryPlace(block: block, offset: view.offset(of: slot)), hash))
+        }
+        for (place, hash) in expected {
+            guard try !isIndexed(place, hash: hash) else { continue }
+            throw damaged(
+                "the hash index denies a key of this block", at: directory.offset(of: block))
         }
     }
 

@@ -72,7 +72,7 @@ struct Verifier {
             Self.noteErrors(&report) { () throws(StoreError) in
                 let file = "\(path)/\(FileName.sealed(entry.number))"
                 let segment: SealedSegment
-                do {
+                do throws(StoreError) {
                     segment = try SealedSegment(
                         number: entry.number, path: file, tag: manifest.tag, storage: storage,
                         cache: cache, valueFiles: valueFiles)

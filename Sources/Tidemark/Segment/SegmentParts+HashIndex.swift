@@ -15,7 +15,7 @@ extension SegmentParts {
     func newest(
         of key: ByteView, in dataset: DatasetID, hash: UInt64
     ) throws(StoreError) -> FoundEntry? {
-        try search(key, in: dataset, hash: hash, elseByOrder: true)?.found
+        try search(key, in: dataset, hash: hash)
     }
 
     /// Has the processor fetch what a search for a key looks at first.
@@ -25,35 +25,37 @@ extension SegmentParts {
         unsafe tidemark_prefetch(buckets + number << 6)
     }
 
-    /// Where the newest entry of a key lies by the hash index; nil if there is none.
+    /// Whether the hash index leads to a place for a hash. No entry is looked at.
     ///
-    /// - Throws: `corruption`, `inputOutput` also if the index is damaged: this is for whoever
-    ///   looks for damage.
-    func place(
-        of key: ByteView, in dataset: DatasetID, hash: UInt64
-    ) throws(StoreError) -> EntryPlace? {
-        let result = try search(key, in: dataset, hash: hash, elseByOrder: false)
-        guard let (found, place) = result else { return nil }
-        found.release()
-        return place
-    }
-
-    /// - Parameter elseByOrder: whether to go without a part of the index that is damaged, rather
-    ///   than to throw. A constant wherever this is called, so that nothing is asked at run time.
-    @inline(__always)
-    private func search(
-        _ key: ByteView, in dataset: DatasetID, hash: UInt64, elseByOrder: Bool
-    ) throws(StoreError) -> (found: FoundEntry, place: EntryPlace)? {
+    /// - Throws: `corruption`, `inputOutput` if the index is damaged: this is for whoever looks for
+    ///   damage.
+    func isIndexed(_ place: EntryPlace, hash: UInt64) throws(StoreError) -> Bool {
         var number = HashIndex.bucket(of: hash, count: bucketCount)
         var visited = 0
         while visited < bucketCount {
             let chunk = number / HashIndex.bucketsPerChunk
-            if !checkedChunks[chunk] {
-                if !elseByOrder {
-                    try checkChunk(chunk)
-                } else if !isUsable(chunk: chunk) {
-                    return try searchByOrder(key, in: dataset)
-                }
+            if !checkedChunks[chunk] { try checkChunk(chunk) }
+            var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
+            while let named = bucket.nextPlace() {
+                if named == place { return true }
+            }
+            guard bucket.isOverflown else { return false }
+            number = number + 1 < bucketCount ? number + 1 : 0
+            visited += 1
+        }
+        return false
+    }
+
+    @inline(__always)
+    private func search(
+        _ key: ByteView, in dataset: DatasetID, hash: UInt64
+    ) throws(StoreError) -> FoundEntry? {
+        var number = HashIndex.bucket(of: hash, count: bucketCount)
+        var visited = 0
+        while visited < bucketCount {
+            let chunk = number / HashIndex.bucketsPerChunk
+            if !checkedChunks[chunk], !isUsable(chunk: chunk) {
+                return try searchByOrder(key, in: dataset)
             }
             var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
             while let place = bucket.nextPlace() {
@@ -65,9 +67,7 @@ extension SegmentParts {
                     continue
                 }
                 guard let found = candidate else { continue }
-                if found.entry.dataset == dataset, found.entry.key.equals(key) {
-                    return (found, place)
-                }
+                if found.entry.dataset == dataset, found.entry.key.equals(key) { return found }
                 found.release()
             }
             guard bucket.isOverflown else { return nil }
@@ -151,10 +151,10 @@ extension SegmentParts {
     @inline(never)
     private func searchByOrder(
         _ key: ByteView, in dataset: DatasetID
-    ) throws(StoreError) -> (found: FoundEntry, place: EntryPlace)? {
+    ) throws(StoreError) -> FoundEntry? {
         guard let place = try placeByOrder(of: key, in: dataset) else { return nil }
         guard let found = try entry(at: place) else { throw changed(place.block) }
-        return (found, place)
+        return found
     }
 
     /// Where the newest entry of a key lies by the order of the entries; nil if there is none.
