@@ -26,6 +26,8 @@ final class SegmentWriter {
     @exclusivity(unchecked) var places: PageArray<UInt32>
     @exclusivity(unchecked) var changes: ChangeIndexBuilder
     @exclusivity(unchecked) var datasets = SegmentDatasets()
+    /// Of which values it names; known once it is finished.
+    @exclusivity(unchecked) private(set) var valueRows = SegmentValueRows()
     /// Of a segment that is made of blocks of another store, as ``adopt(_:of:)`` takes them.
     @exclusivity(unchecked) var adopted: AdoptedEntries?
     private var losses = SegmentLosses()
@@ -178,6 +180,7 @@ final class SegmentWriter {
     /// segment ever names values that are not there. Returns its size.
     func finish() throws(StoreError) -> UInt64 {
         let valueRows = try values.finish()
+        unsafe self.valueRows = valueRows
         if unsafe !block.isEmpty { try endBlock() }
         unsafe footer.dataBlockCount = UInt64(directory.blockCount)
         unsafe footer.dataEnd = output.offset
