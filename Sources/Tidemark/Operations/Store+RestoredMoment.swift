@@ -18,12 +18,12 @@ extension Store {
     ///
     /// Each record has the version that it had then, with dot, vector, time and author; older ones
     /// do not come along. What a time means, and how far back it may be, says the article
-    /// <doc:History>. The new store has a new ``ReplicaID``. Unless nobody else ever had a part in a
-    /// dataset, it does not claim to have seen what came after the time: the next exchange with a
+    /// <doc:History>. The new store has a new ``ReplicaID``. Unless nobody else ever had a part in
+    /// a dataset, it does not claim to have seen what came after the time: the next exchange with a
     /// peer brings back what the peer has, so keep it from its peers where that is not wanted.
     ///
-    /// What is written is durable when this returns. After a failure the destination is no more than
-    /// what was written until then: throw it away.
+    /// What is written is durable when this returns. After a failure the destination is no more
+    /// than what was written until then: throw it away.
     ///
     /// O(records); unlike ``restore(from:to:linksFiles:observer:progress:)`` it writes each anew.
     ///
@@ -98,7 +98,7 @@ private final class MomentWriter {
     }
 
     func write() throws(StoreError) -> RestoredMoment {
-        for name in try source.datasetNamesForSync() {
+        for name in try source.datasetNamesForSync() where DatasetName.isValid(name) {
             if let dataset = try source.existingDataset(name) {
                 try write(dataset)
             } else if let known = try source.datasetForSync(name, creating: false) {
