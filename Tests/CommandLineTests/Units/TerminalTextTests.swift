@@ -71,4 +71,12 @@ import Testing
             #expect(isUTF8(bytes.span) == (String(validating: bytes, as: UTF8.self) != nil))
         }
     }
+
+    @Test(arguments: [
+        ("", [""]), ("one", ["one"]), ("one two three", ["one two", "three"]),
+        ("a wordtoolong b", ["a", "wordtool", "ong b"]), ("  spaced   out ", ["spaced", "out"]),
+    ])
+    func textIsWrappedBetweenWords(text: String, lines: [String]) {
+        #expect(TerminalText.wrappedWords(text, columnsMax: 8) == lines)
+    }
 }

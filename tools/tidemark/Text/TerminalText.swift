@@ -93,6 +93,26 @@ enum TerminalText {
         return lines
     }
 
+    /// Printable text broken at blanks into lines of at most so many columns, and within a word
+    /// only where it is longer than a line; one empty line for no text.
+    static func wrappedWords(_ text: String, columnsMax: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ") {
+            for part in wrapped(String(word), columnsMax: columnsMax) {
+                if line.isEmpty {
+                    line = part
+                } else if width(of: line) + 1 + width(of: part) <= columnsMax {
+                    line += " " + part
+                } else {
+                    lines.append(line)
+                    line = part
+                }
+            }
+        }
+        return line.isEmpty && !lines.isEmpty ? lines : lines + [line]
+    }
+
     /// The columns that printable text takes on a terminal with a fixed-width font.
     static func width(of text: String) -> Int {
         text.unicodeScalars.reduce(0) { $0 + width(of: $1) }
