@@ -35,9 +35,10 @@ import Testing
         let before = try await tool.succeed("export", store, "d").output
         let text = try await tool.succeed("compact", store).text
         let lines = text.split(separator: "\n").map(String.init)
-        #expect(lines.count == 3)
+        #expect(lines.count == 4)
         let dropped = #/dropped [0-9,]+ versions, of these 0 deletions/#
-        #expect(lines.last?.wholeMatch(of: dropped) != nil)
+        #expect(lines[2].wholeMatch(of: dropped) != nil)
+        #expect(lines[3].wholeMatch(of: #/freed   [0-9,]+ bytes/#) != nil)
         let form = #/(before|after)\s+([0-9,]+) bytes in [0-9]+ segments?, [0-9,]+ bytes on disk/#
         let numbers = try lines.prefix(2).map { line in
             let match = try #require(line.wholeMatch(of: form), "\(line)")
@@ -49,6 +50,35 @@ import Testing
         let operations = try await tool.succeed("log", store, "--dataset", "d", "--json").objects()
             .filter { $0["operation"] as? String == "put" }
         #expect(operations.count == 5_000)
+    }
+
+    /// What a dry run tells comes true, and it changes nothing.
+    @Test(arguments: [[], ["--dataset", "d", "--prefix", "2"]])
+    func aDryRun(part: [String]) async throws {
+        try await fill(1)
+        try await tool.succeed("compact", store)
+        try await fill(1)
+        func compact(_ more: [String]) async throws -> [String: Any] {
+            let arguments = ["compact", store, "--json"] + part + more
+            let running = try RunningCommand(
+                try CommandLineTool.binary(), arguments, in: tool.directory)
+            return try #require(try await running.outcome().objects().first)
+        }
+        let planned = try await expectUnchanged(store) { try await compact(["--dry-run"]) }
+        #expect(planned["isDryRun"] as? Bool == true)
+        let text = try await tool.succeed("compact", store, "--dry-run").text
+        expectSafeForTerminal(text)
+        let labels = text.split(separator: "\n").map { $0.prefix(8) }
+        #expect(labels == ["now     ", "then    ", "drops   ", "frees   "])
+        let done = try await compact([])
+        for figure in ["segmentsAfter", "entriesDropped", "tombstonesDropped"] {
+            #expect(planned[figure] as? Int == done[figure] as? Int, "\(figure)")
+        }
+        let (then, after) = (
+            try #require(planned["bytesAfter"] as? Int), try #require(done["bytesAfter"] as? Int)
+        )
+        // Sealing the log adds what the store itself remembers of its datasets.
+        #expect(abs(then - after) < 4_096, "\(then) were planned, \(after) came of it")
     }
 
     /// A dataset or a range of keys is compacted by itself, and a program can read what became
