@@ -22,7 +22,7 @@ struct TidemarkCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, DatasetsCommand.self, LogCommand.self,
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
-            QuarantineCommand.self, InspectCommand.self,
+            QuarantineCommand.self, InspectCommand.self, RepairCommand.self,
         ])
 
     /// What may stand behind `tidemark`.

@@ -25,4 +25,9 @@ import Testing
             #expect(String(decoding: line.line, as: UTF8.self) == "{\"ratio\":\(text)}\n")
         }
     }
+
+    @Test func pluralsThatTakeMoreThanALetter() {
+        #expect(Quantities.counted(1, "loss", plural: "losses") == "1 loss")
+        #expect(Quantities.counted(1_200, "loss", plural: "losses") == "1,200 losses")
+    }
 }

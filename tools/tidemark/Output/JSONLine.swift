@@ -60,6 +60,17 @@ struct JSONLine {
         bytes.append(UInt8(ascii: "}"))
     }
 
+    /// An array of texts.
+    mutating func add(_ name: String, texts: [String]) {
+        startMember(name)
+        bytes.append(UInt8(ascii: "["))
+        for (index, text) in texts.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            Self.append(text: Array(text.utf8).span, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
     private mutating func startMember(_ name: String) {
         if bytes.count > 1 {
             bytes.append(UInt8(ascii: ","))

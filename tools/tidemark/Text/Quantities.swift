@@ -14,7 +14,14 @@ enum Quantities {
 
     /// `3,412 records`, `1 record`
     static func counted(_ number: some BinaryInteger, _ noun: String) -> String {
-        "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+        counted(number, noun, plural: noun + "s")
+    }
+
+    /// `2 losses`, `1 loss`
+    static func counted(
+        _ number: some BinaryInteger, _ noun: String, plural: String
+    ) -> String {
+        "\(grouped(number)) \(number == 1 ? noun : plural)"
     }
 
     /// `1 segment`, `2 segments and 1 value file`
