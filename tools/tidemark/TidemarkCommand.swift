@@ -23,7 +23,7 @@ struct TidemarkCommand: AsyncParsableCommand {
             HistoryCommand.self, StatsCommand.self, VerifyCommand.self, CompactCommand.self,
             SyncCommand.self, HealCommand.self, ServeCommand.self, BundleCommand.self,
             QuarantineCommand.self, InspectCommand.self, RepairCommand.self,
-            SalvageCommand.self, BackupCommand.self, RestoreCommand.self,
+            SalvageCommand.self, BackupCommand.self, RestoreCommand.self, CheckBundleCommand.self,
         ])
 
     /// What may stand behind `tidemark`.
