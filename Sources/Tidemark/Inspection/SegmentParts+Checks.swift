@@ -71,8 +71,8 @@ extension SegmentParts {
 
     /// Reads a part past every cache and checks it against the rest of the segment.
     ///
-    /// - Parameter damages: comes to hold all that is wrong with it. That one thing is does not keep
-    ///   others from being looked at, where they can be.
+    /// - Parameter damages: comes to hold all that is wrong with it. That one thing is does not
+    ///   keep others from being looked at, where they can be.
     func check(_ place: ContentPlace, _ tally: inout TallyPart, _ damages: inout [StoreError]) {
         guard case .data = place.kind else {
             return note(&damages) { () throws(StoreError) in try check(index: place) }

@@ -1,5 +1,5 @@
-// A log is checked up to where it ends. A hole in what was durable is damage; reading goes on at the
-// next whole block, so that a second hole is told of as well.
+// A log is checked up to where it ends. A hole in what was durable is damage; reading goes on at
+// the next whole block, so that a second hole is told of as well.
 
 extension Verifier {
     static func check(

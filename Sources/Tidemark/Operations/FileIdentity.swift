@@ -1,5 +1,5 @@
-/// Which file of a store a file is, by what is in it: its name may have been lost with its directory,
-/// and its header may be damaged.
+/// Which file of a store a file is, by what is in it: its name may have been lost with its
+/// directory, and its header may be damaged.
 struct FileIdentity {
     /// The last part of the path.
     let name: String

@@ -150,8 +150,19 @@ final class Salvage {
             }
             guard !isForeign(file, try header(of: file)) else { continue }
             segments.append(SalvagedSegment(file, values))
+            noteCut(file, expected: byteCount)
             progress.noteRead(file.byteCount)
         }
+    }
+
+    /// What is behind the end of a segment that was cut only the manifest knows.
+    private func noteCut(_ file: SalvageFile, expected byteCount: UInt64) {
+        let found = UInt64(file.byteCount)
+        guard found < byteCount else { return }
+        losses.append(
+            SalvageLoss(
+                kind: .block, file: file.name, offset: found, byteCount: byteCount - found,
+                datasets: nil, what: "the end of the segment is missing"))
     }
 
     // MARK: - Logs

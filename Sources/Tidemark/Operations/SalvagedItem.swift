@@ -51,10 +51,10 @@ extension Store {
     /// Reads one file of a store by itself, a segment, a log or a value file, and gives everything
     /// in it that is whole, whatever became of the manifest and of all other files.
     ///
-    /// Versions come dataset by dataset and key by key, the newest first; of a log also such as were
-    /// never durable, and were cut off when the store was opened. Large values are read from the
-    /// value files in the same directory. O(bytes of the file); of a log it takes memory for each
-    /// entry.
+    /// Versions come dataset by dataset and key by key, the newest first; of a log also such as
+    /// were never durable, and were cut off when the store was opened. Large values are read from
+    /// the value files in the same directory. O(bytes of the file); of a log it takes memory for
+    /// each entry.
     ///
     /// - Parameter body: called for each.
     /// - Throws: `notAStore` if there is no such file, or it is none that holds records;
@@ -93,8 +93,8 @@ extension Store {
     /// Makes a store of what is whole in one file: a segment or a log, and large values as far as
     /// their files lie beside it.
     ///
-    /// As ``repair(at:to:observer:progress:)``, of which the report is: the new store does not claim
-    /// to have seen what other files may have held.
+    /// As ``repair(at:to:observer:progress:)``, of which the report is: the new store does not
+    /// claim to have seen what other files may have held.
     ///
     /// - Parameter destination: a directory that is missing or empty.
     /// - Throws: `notAStore` if there is no such file, or it holds no keys; `formatTooNew`,

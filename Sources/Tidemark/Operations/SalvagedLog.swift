@@ -34,7 +34,8 @@ final class SalvagedLog {
     /// - Parameters:
     ///   - durable: up to where the log is known to be durable from elsewhere.
     ///   - isEndKnown: whether that is all there is to know; false without a manifest.
-    ///   - readsOn: whether what lies behind a hole is wanted though it may never have been durable.
+    ///   - readsOn: whether what lies behind a hole is wanted though it may never have been
+    ///     durable.
     init(
         _ file: SalvageFile, header: FileHeader?, durable: UInt64, isEndKnown: Bool,
         readsOn: Bool = false

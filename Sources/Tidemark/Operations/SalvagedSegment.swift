@@ -106,8 +106,8 @@ final class SalvagedSegment {
         dataBlocks.removeAll { blockNumbers[$0.offset] == nil }
     }
 
-    /// Whether the directory, if it is whole, has another block in this place: then two of them have
-    /// changed places, and this one would push out those that it does not belong among.
+    /// Whether the directory, if it is whole, has another block in this place: then two of them
+    /// have changed places, and this one would push out those that it does not belong among.
     private func isMisplaced(_ found: SalvageFile.FoundBlock, _ first: Entry) -> Bool {
         guard let directory, let number = blockNumbers[found.offset] else { return false }
         return directory.position(of: number).compare(first.position) != 0

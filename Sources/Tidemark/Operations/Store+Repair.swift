@@ -105,8 +105,8 @@ extension Store {
     /// Tells what ``repair(at:to:observer:progress:)`` would save and what it could not. Writes
     /// nothing, and needs no destination.
     ///
-    /// The report is that of the repair, but for the ``RepairReport/replicaID``, which is all zeros:
-    /// it is drawn when a store is made. O(bytes of the store).
+    /// The report is that of the repair, but for the ``RepairReport/replicaID``, which is all
+    /// zeros: it is drawn when a store is made. O(bytes of the store).
     ///
     /// - Parameter progress: called on the calling thread.
     /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`, `inputOutput`.

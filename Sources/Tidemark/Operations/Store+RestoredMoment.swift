@@ -18,12 +18,12 @@ extension Store {
     ///
     /// Each record has the version that it had then, with dot, vector, time and author; older ones
     /// do not come along. What a time means, and how far back it may be, says the article
-    /// <doc:History>. The new store has a new ``ReplicaID``. Unless nobody else ever had a part in a
-    /// dataset, it does not claim to have seen what came after the time: the next exchange with a
+    /// <doc:History>. The new store has a new ``ReplicaID``. Unless nobody else ever had a part in
+    /// a dataset, it does not claim to have seen what came after the time: the next exchange with a
     /// peer brings back what the peer has, so keep it from its peers where that is not wanted.
     ///
-    /// What is written is durable when this returns. After a failure the destination is no more than
-    /// what was written until then: throw it away.
+    /// What is written is durable when this returns. After a failure the destination is no more
+    /// than what was written until then: throw it away.
     ///
     /// O(records); unlike ``restore(from:to:linksFiles:observer:progress:)`` it writes each anew.
     ///

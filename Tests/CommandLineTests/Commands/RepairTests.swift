@@ -92,8 +92,8 @@ import Tidemark
         #expect(try await tool.succeed("get", names.store, "stock", "flour").text == "20 sacks")
     }
 
-    /// Each record is a block of the log. The first has what all of them refer to; one in the middle
-    /// costs itself alone, and what stands behind it keeps its version.
+    /// Each record is a block of the log. The first has what all of them refer to; one in the
+    /// middle costs itself alone, and what stands behind it keeps its version.
     @Test func aDamagedLog() async throws {
         let path = tool.path("logged")
         let store = try Store.open(at: path)

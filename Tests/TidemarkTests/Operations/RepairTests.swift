@@ -119,6 +119,18 @@ struct RepairTests {
         #expect(report.losses.contains { $0.kind == (isCut ? .block : .missingFile) })
     }
 
+    @Test("A segment of which next to nothing is left is told as a loss", arguments: [0, 40, 64])
+    func cutToNothing(length: Int) throws {
+        let damaged = try RepairedStore()
+        let name = try damaged.store.file(".seg")
+        try Files.truncate("\(damaged.store.path)/\(name)", to: length)
+        let report = try damaged.checkRepair(mayLoseNames: true) { $0.file == name }
+        let expected = try #require(damaged.store.files[name]).count
+        #expect(report.losses.map(\.file) == [name])
+        #expect(report.losses.first?.offset == UInt64(length))
+        #expect(report.losses.first?.byteCount == UInt64(expected - length))
+    }
+
     @Test("A file of another store is left out, and reported", arguments: [true, false])
     func foreign(hasManifest: Bool) throws {
         let damaged = try RepairedStore()

@@ -7,8 +7,8 @@ struct RestoreCommand: StoreCommand {
         abstract: "Make a store of a backup, or of what it held at a past moment.",
         discussion: """
             STORE is a backup, or any store that can be opened: it is only read. The new store \
-            has a new replica id, because the old one may go on writing. Synchronise it afterwards: \
-            what was written since the backup comes back from the peers that have it.
+            has a new replica id, because the old one may go on writing. Synchronise it \
+            afterwards: what was written since the backup comes back from the peers that have it.
 
             With --at the new store holds what could be read at that moment, as far back as \
             history is kept. Its peers bring back what came later, so keep it from them where \

@@ -11,8 +11,8 @@ import UnixSignals
 /// `.partial` and the number of the process; it may be removed by hand.
 ///
 /// Thread rule: signals come on another thread than the work. What was published stays, and what
-/// was given up is never published: `isPublished` is asked and set under its lock, and whoever gives
-/// the work up keeps the lock until the process has ended.
+/// was given up is never published: `isPublished` is asked and set under its lock, and whoever
+/// gives the work up keeps the lock until the process has ended.
 final class StagedDirectory: Sendable {
     /// Where the work is done.
     let path: String

@@ -3,8 +3,8 @@ import Tidemark
 
 /// The lock by which a process writes a store.
 enum StoreLock {
-    /// Finds out, without touching a byte, whether a process writes the store: reading all files one
-    /// after the other beside it would take for damage what it changes meanwhile.
+    /// Finds out, without touching a byte, whether a process writes the store: reading all files
+    /// one after the other beside it would take for damage what it changes meanwhile.
     ///
     /// - Throws: `busy` if one does.
     static func checkIsFree(at store: String) throws {
