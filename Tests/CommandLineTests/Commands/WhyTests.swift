@@ -45,7 +45,7 @@ struct WhyTests {
     @Test func reasonsOfAKey() async throws {
         let flour = try await reasons("flour")
         #expect(flour.first == "current")
-        // The newest was never exchanged: what the phone has of it is the ancestor of what may come.
+        // The newest was never exchanged: what the phone has is the ancestor of what may come.
         #expect(flour.dropFirst().first == "unsynchronisedChange")
         #expect(flour.dropFirst(2).allSatisfy { $0 == "none" })
         let kept = try await reasons("flour", "--history", "9")

@@ -3,8 +3,8 @@ enum HelpText {
     static let columnsMax = 80
 
     /// Help with the command's examples in front of its usage, and with every line that is too long
-    /// cut at a blank, the rest going on under it. Anything else, as a script for completions, stays
-    /// as it is.
+    /// cut at a blank, the rest going on under it. Anything else, as a script for completions,
+    /// stays as it is.
     static func fitted(_ text: String) -> String {
         guard text.hasPrefix("OVERVIEW:") || text.hasPrefix("USAGE:") else { return text }
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

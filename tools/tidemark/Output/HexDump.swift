@@ -1,7 +1,7 @@
 import Tidemark
 
-/// Writes the parts of a file byte by byte, eight bytes to a line, each field with its name and what
-/// it says beside it.
+/// Writes the parts of a file byte by byte, eight bytes to a line, each field with its name and
+/// what it says beside it.
 struct HexDump {
     private static let bytesPerLine = 8
     private static let nameColumns = 16

@@ -8,8 +8,8 @@ enum Interruption {
     /// As a shell says it of a command that SIGINT ended.
     static let status: Int32 = 130
 
-    // Only a signal handler reads it, which interrupts the one thread that a command writes its file
-    // on; that sets it before the file is there and clears it when the file is whole.
+    // Only a signal handler reads it, which interrupts the one thread that a command writes its
+    // file on; that sets it before the file is there and clears it when the file is whole.
     nonisolated(unsafe) private static var partialPath: UnsafeMutablePointer<CChar>?
 
     /// Called once, when the command starts.
