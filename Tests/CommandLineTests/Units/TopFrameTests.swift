@@ -98,11 +98,12 @@ import Testing
 
     private var long: String { String(repeating: "x", count: 100) }
 
-    @Test(arguments: [
-        (0, TopFigure.Unit.perSecond, "0.00 /s"), (12_345, .perSecond, "12,345 /s"),
-        (0.25, .share, "25 %"), (0.0125, .seconds, "12.50 ms"), (2, .seconds, "2.00 s"),
-        (2_048, .bytesPerSecond, "2.0 KiB/s"), (-1, .count, "0"), (.nan, .count, "0"),
-    ] as [(Double, TopFigure.Unit, String)])
+    @Test(
+        arguments: [
+            (0, TopFigure.Unit.perSecond, "0.00 /s"), (12_345, .perSecond, "12,345 /s"),
+            (0.25, .share, "25 %"), (0.0125, .seconds, "12.50 ms"), (2, .seconds, "2.00 s"),
+            (2_048, .bytesPerSecond, "2.0 KiB/s"), (-1, .count, "0"), (.nan, .count, "0"),
+        ] as [(Double, TopFigure.Unit, String)])
     func figuresAsText(value: Double, unit: TopFigure.Unit, text: String) {
         #expect(TopFrame.text(value, unit) == text)
     }
