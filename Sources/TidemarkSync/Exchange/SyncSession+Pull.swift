@@ -296,7 +296,7 @@ extension SyncSession {
 
     /// What a settlement comes to where one of the two versions has a dot that may name two
     /// writes: its last write, which says how it was settled, descends from just what is given.
-    private func forkWrites(
+    func forkWrites(
         _ outcome: ConflictSettlement.Outcome, _ incoming: Record, seen: VersionVector
     ) -> [ReplicatedWrite] {
         guard let last = outcome.writes.last else { return [] }

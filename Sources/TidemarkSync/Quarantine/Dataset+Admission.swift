@@ -118,8 +118,14 @@ extension Dataset {
         guard meeting == .conflict, let local else {
             return meeting.writes(for: held, beside: local)
         }
-        return Comparison.lastWriter(local: local, incoming: held)
-            .writes(for: held, beside: local)
+        let outcome = Comparison.lastWriter(local: local, incoming: held)
+        // What stands here must not seem to have seen a dot that may name another write.
+        if isDisputed, case .adopt(_, let version, _) = outcome,
+            version.dot != held.version.dot
+        {
+            return []
+        }
+        return outcome.writes(for: held, beside: local)
     }
 }
 

@@ -77,10 +77,17 @@ extension SyncSession {
         if meeting != .ignore, let write = outliver {
             batch.writes = [write]
         } else if meeting == .conflict, let local {
-            switch try await settlement.settle(local: local, remote: held, mustRewrite: false) {
+            let isDoubtful = isDisputed(held.version.dot)
+            let answer = try await settlement.settle(
+                local: local, remote: held, mustRewrite: isDoubtful)
+            switch answer {
             case .settled(let outcome):
-                settled = [(outcome, outcome.writes.count - 1)]
-                batch.writes = outcome.writes
+                // No settlement descends from a dot that may name another write.
+                batch.writes =
+                    isDoubtful
+                    ? forkWrites(outcome, held, seen: stripped(held).union(stripped(local)))
+                    : outcome.writes
+                settled = [(outcome, batch.writes.count - 1)]
             case .pending(let conflict, let reason):
                 tellWaiting(conflict)
                 if firstHeldPending == nil { firstHeldPending = (held.key, reason) }

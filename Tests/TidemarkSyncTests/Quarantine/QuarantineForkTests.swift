@@ -74,4 +74,34 @@ struct QuarantineForkTests {
         #expect(try a.dataset().text("key") == "again")
         try expectFutureToWin()
     }
+
+    /// Let in because its id is disputed, it loses to a later record. That must not seem to have
+    /// seen its dot, which may name another write elsewhere.
+    @Test func whatLosesUnderADisputedIdIsNotSeen() throws {
+        let (writer, disputed) = (ReplicaID(high: 1, low: 1), ReplicaID(high: 1, low: 2))
+        let key = Array("key".utf8)
+        let dataset = try a.dataset()
+        let (sooner, later) = (a.store.nextTime(), a.store.nextTime())
+        let local = Version(
+            dot: Dot(replica: writer, counter: 1), vector: VersionVector(), time: later)
+        let held = Record(
+            key: key, value: Array("held".utf8),
+            version: Version(
+                dot: Dot(replica: disputed, counter: 1), vector: VersionVector(), time: sooner),
+            syncCount: .zero, isDirty: false)
+        var batch = ReplicationBatch()
+        batch.writes = [
+            ReplicatedWrite(
+                key: key, content: .adopt(value: Array("ours".utf8), version: local),
+                expected: nil)
+        ]
+        batch.notes.append(try #require(try QuarantineBook(dataset).note(holding: held)))
+        batch.seen = local.vector.union(held.version.vector)
+        #expect(try dataset.replicate(batch).isEmpty)
+        try BatonBook(dataset).dispute([disputed], contested: [])
+        #expect(try dataset.admitDue().isEmpty)
+        #expect(try QuarantineBook(dataset).isEmpty())
+        let record = try #require(try dataset.record(for: "key"))
+        #expect(record.valueText == "ours" && record.version == local)
+    }
 }
