@@ -29,6 +29,7 @@ package import TidemarkSync
 /// | `GET /ready` | status 200 while the hub takes requests and writes, else 503 |
 /// | `GET /metrics` | what is measured, in the text format of Prometheus, with the admin token |
 /// | `GET /openapi.json` | a description of all this |
+/// | `GET /console/` | a page for whoever has the admin token: see the article *Hub* |
 ///
 /// On graceful shutdown no more connections are taken, requests under way are answered, and those
 /// that wait for news at once; the store stays open, because it belongs to the caller.

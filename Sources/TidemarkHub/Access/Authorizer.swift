@@ -31,6 +31,15 @@ enum Authorizer {
         }
     }
 
+    /// Whether somebody may use the console.
+    ///
+    /// - Throws: `notAuthorized` for anybody but who has the hub's own token.
+    static func checkConsole(_ principal: Principal) throws(APIFailure) {
+        guard principal == .admin else {
+            throw refused("the console is for who has the hub's own token")
+        }
+    }
+
     private static func refused(_ message: String) -> APIFailure {
         APIFailure(.notAuthorized, message)
     }

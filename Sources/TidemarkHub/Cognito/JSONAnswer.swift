@@ -51,6 +51,15 @@ struct JSONAnswer: Sendable {
         bytes.append(contentsOf: String(number).utf8)
     }
 
+    /// - Parameter number: what is no number, or too large to be told as one, is told as 0.
+    mutating func add(_ name: String, real number: Double) {
+        begin(name)
+        // Three digits behind the point: of seconds and bytes a second that is enough.
+        let thousandths = (number * 1_000).rounded()
+        let isTold = thousandths.magnitude < 1e15
+        bytes.append(contentsOf: (isTold ? String(thousandths / 1_000) : "0").utf8)
+    }
+
     mutating func add(_ name: String, _ flag: Bool) {
         begin(name)
         bytes.append(contentsOf: (flag ? "true" : "false").utf8)
@@ -59,6 +68,12 @@ struct JSONAnswer: Sendable {
     mutating func add(_ name: String, _ date: APIDate) {
         begin(name)
         bytes.append(contentsOf: date.text.utf8)
+    }
+
+    /// Adds an element that is JSON already.
+    mutating func add(json: [UInt8]) {
+        begin(nil)
+        bytes.append(contentsOf: json)
     }
 
     private mutating func begin(_ name: String?) {

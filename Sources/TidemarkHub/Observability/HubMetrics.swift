@@ -34,6 +34,8 @@ final class HubMetrics: Sendable {
     private let waitingWrites: Meter
     private let connections: Meter
     private let refusedConnections: Counter
+    /// Of all requests but those that wait for news, for the console's charts.
+    let allDurations = HistogramCell(bounds: HistogramCell.seconds)
     let pushConnections: Meter
     let outboxEntries: Meter
 
@@ -77,6 +79,7 @@ final class HubMetrics: Sendable {
         }
         counter.increment()
         timer.record(duration: duration)
+        if route != HubRoute.nativeWatch.rawValue { allDurations.record(duration / .seconds(1)) }
     }
 
     func refused(_ code: String) {

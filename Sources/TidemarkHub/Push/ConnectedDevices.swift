@@ -256,7 +256,7 @@ final class ConnectedDevices: Sendable {
         for connection in all() { connection.close() }
     }
 
-    private func connections(of identity: IdentityID) -> [DeviceConnection] {
+    func connections(of identity: IdentityID) -> [DeviceConnection] {
         state.withLock { $0.connections[identity] ?? [] }
     }
 

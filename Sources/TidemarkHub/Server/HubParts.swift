@@ -46,11 +46,12 @@ struct HubParts: Sendable {
                     tokens: tokens, threads: threads, identities: identities,
                     pools: settings.pools))
         }
+        let gate = IdentityGate(threads: threads, identities: identities, pools: poolIDs)
         let access = RequestAccess(
             authenticator: Authenticator(
                 issuer: issuer, keys: StaticKeys(settings.accessKeys), region: settings.region,
                 bearers: bearers, clock: clock),
-            gate: IdentityGate(threads: threads, identities: identities, pools: poolIDs),
+            gate: gate,
             admin: admin, hasOpenMetrics: settings.hasOpenMetrics)
         let sync = SyncAPI(handlers: [
             RecordOperations(
@@ -62,6 +63,7 @@ struct HubParts: Sendable {
             pools.operations,
             pools.devices,
         ])
+        let metrics = HubMetrics(factory: server.registry ?? MetricsSystem.factory)
         let endpoints = RequestEndpoints(
             sync: sync,
             identity: IdentityAPI(
@@ -73,8 +75,13 @@ struct HubParts: Sendable {
                     settings.limits, adminRequestBytesMax: settings.messageBytesMax,
                     replicatesHub: settings.replicatesHub, sink: pools.sink),
                 environment: clock),
-            push: pools.events)
-        handler = Self.handler(server, threads: threads, access, endpoints)
+            push: pools.events,
+            console: Console(
+                ConsoleParts(
+                    threads: threads, identities: identities, gate: gate, connected: connected,
+                    sink: pools.sink, books: books, metrics: metrics, settings: settings,
+                    clock: clock)))
+        handler = Self.handler(server, threads: threads, access, endpoints, metrics)
     }
 
     /// What stands at some value goes to the metrics.
@@ -87,23 +94,19 @@ struct HubParts: Sendable {
 
     private static func handler(
         _ server: HubServer, threads: HubThreads, _ access: RequestAccess,
-        _ endpoints: RequestEndpoints
+        _ endpoints: RequestEndpoints, _ metrics: HubMetrics
     ) -> RequestHandler {
         let settings = server.settings
         // What runs beside the requests goes by the system's clock.
         let disk = DiskGuard(
             threads: threads, environment: SystemSyncEnvironment(), logger: server.logger)
-        var factory: any MetricsFactory = MetricsSystem.factory
         var metricsText: (@Sendable () -> String)?
-        if let registry = server.registry {
-            factory = registry
-            metricsText = { registry.text() }
-        }
+        if let registry = server.registry { metricsText = { registry.text() } }
         return RequestHandler(
             access: access, endpoints: endpoints,
             protection: Self.protection(
                 settings.protection, server.environment, disk, server.logger),
-            readiness: Readiness(disk: disk), metrics: HubMetrics(factory: factory),
+            readiness: Readiness(disk: disk), metrics: metrics,
             log: AccessLog(logsAll: settings.logsRequests),
             tracing: RequestTracing(isOn: settings.traces),
             cors: CORS(origins: settings.allowedOrigins), metricsText: metricsText,

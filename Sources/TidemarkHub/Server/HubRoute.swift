@@ -11,6 +11,7 @@ enum HubRoute: String, Hashable, Sendable {
     case push
     case cognitoSync = "cognito-sync"
     case cognitoIdentity = "cognito-identity"
+    case console
     case nothing
 
     /// - Parameter path: not decoded, without the query. Compared as it is: what is spelled in
@@ -25,6 +26,7 @@ enum HubRoute: String, Hashable, Sendable {
         case "/v1/watch": self = .nativeWatch
         case "/v1/push": self = .push
         case "/": self = .cognitoIdentity
+        case _ where ConsoleRoute.isOfConsole(path: path): self = .console
         default: self = SyncRoute.isOfAPI(path: path) ? .cognitoSync : .nothing
         }
     }
@@ -48,7 +50,7 @@ enum HubRoute: String, Hashable, Sendable {
         case .health, .ready: [.get, .head]
         case .metrics, .openAPI, .push: [.get]
         case .nativeSync, .nativeWatch, .cognitoIdentity: [.post]
-        case .cognitoSync, .nothing: nil
+        case .cognitoSync, .console, .nothing: nil
         }
     }
 }

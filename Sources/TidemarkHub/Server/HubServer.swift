@@ -85,6 +85,7 @@ struct HubServer: Sendable {
             parts.handler.readiness.shutDown()
             // They would wait for news for ever.
             parts.pools.connected.closeAll()
+            parts.handler.endpoints.console.feed.closeAll()
         }
     }
 
@@ -152,6 +153,9 @@ struct HubServer: Sendable {
                 }
             },
         ]
+        let console = parts.handler.endpoints.console
+        // Without the hub's own token nobody can sign in.
+        if settings.adminToken != nil { services.append(BackgroundService { await console.run() }) }
         if let reload {
             services.append(BackgroundService { await reload.run(SystemSyncEnvironment()) })
         }

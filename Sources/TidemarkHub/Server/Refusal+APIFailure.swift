@@ -25,14 +25,14 @@ extension Refusal {
     }
 
     /// `TooManyRequestsException` is `tooManyRequests`.
-    private static func code(of kind: APIFailure.Kind) -> String {
+    static func code(of kind: APIFailure.Kind) -> String {
         var name = kind.rawValue[...]
         if name.hasSuffix("Exception") { name = name.dropLast("Exception".count) }
         return name.prefix(1).lowercased() + name.dropFirst()
     }
 
     /// What stands in the body between quotation marks.
-    private static func escaped(_ message: String) -> String {
+    static func escaped(_ message: String) -> String {
         String(JSONText.quoted(message).dropFirst().dropLast())
     }
 }

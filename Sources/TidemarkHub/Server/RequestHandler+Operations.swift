@@ -25,6 +25,7 @@ struct RequestEndpoints: Sendable {
     let identity: IdentityAPI
     let native: NativeResponder
     let push: EventStream
+    let console: Console
 }
 
 /// A request on its way to an operation.

@@ -121,6 +121,8 @@ struct RequestHandler: HTTPResponder {
             return Outcome(response: try await identityAnswer(call, &label), label: label)
         case .cognitoSync:
             return Outcome(response: try await syncAnswer(call, &label), label: label)
+        case .console:
+            return Outcome(response: try await consoleAnswer(call, &label), label: label)
         case .nothing:
             throw APIFailure(.unknownOperation, "nothing is here; see the article Hub")
         }
@@ -168,7 +170,7 @@ struct RequestHandler: HTTPResponder {
         if route.isOfCognito || route == .push {
             return failure.response(requestID: requestID)
         }
-        return Refusal(failure).response
+        return (route == .console ? Refusal.ofConsole(failure) : Refusal(failure)).response
     }
 
     /// Counts a large answer among what is in memory. What it tells was done, and clients that are
@@ -195,6 +197,7 @@ struct RequestHandler: HTTPResponder {
     ) {
         outcome.response.headers[.amazonRequestID] = context.id
         if route.isForPages { cors.allow(request.head, &outcome.response) }
+        if route == .console { ConsoleHeaders.add(to: &outcome.response) }
         if request.method == .head { outcome.response = outcome.response.createHeadResponse() }
         let isToClose =
             outcome.code != nil && outcome.response.headers[.connection] == "close"
