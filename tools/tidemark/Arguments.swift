@@ -83,6 +83,8 @@ struct MergingOptions: ParsableArguments {
         case lww
         case local
         case remote
+        /// Nobody's: the conflicts wait in the store until somebody settles them.
+        case pending
     }
 
     enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
@@ -91,7 +93,11 @@ struct MergingOptions: ParsableArguments {
         case recreate
     }
 
-    @Option(help: "Which version wins a conflict: the later one, this side's or the other side's.")
+    @Option(
+        help: """
+            Which version wins a conflict: the later one, this side's or the other side's; or \
+            none, so that it waits.
+            """)
     var policy = Policy.lww
     @Option(
         help: ArgumentHelp(
@@ -104,6 +110,7 @@ struct MergingOptions: ParsableArguments {
             case .lww: .lastWriterWins
             case .local: .keepLocal
             case .remote: .keepRemote
+            case .pending: .leavePending
             }
         let action: DatasetDeletedAction =
             switch deleted {
