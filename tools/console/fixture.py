@@ -39,10 +39,6 @@ def make(binary: Path, directory: Path) -> Fixture:
     hub.command("import", hub.store, SHARED, lines)
     binary_key = base64.b64encode(bytes([0xFF, 0x00, 0xC3, 0x28])).decode()
     hub.command("put", hub.store, SHARED, binary_key, binary_key, "--base64-key", "--base64")
-    for version in range(4):
-        hub.command("put", hub.store, SHARED, "versions", f"version {version}", "--author",
-                    "ada")
-    hub.command("delete", hub.store, SHARED, "page-0007")
     _conflicts(hub, replica)
     hub.start()
     identity, key, device = _apps(hub)
@@ -68,10 +64,12 @@ def _conflicts(hub: Hub, replica: Hub) -> None:
     try:
         # It ends with a status of its own, since a conflict waits.
         hub.command("sync", hub.store, replica.url, "--token-file", replica.token_file,
-                    "--policy", "leave", status=None)
+                    "--policy", "pending", status=None)
     finally:
         replica.stop()
-    hub.command("put", hub.store, SHARED, "news", "that the replica lacks")
+    # Kept for as long as the replica has not heard of it.
+    hub.command("delete", hub.store, SHARED, "page-0007")
+    hub.command("put", hub.store, SHARED, "news", "that the replica lacks", "--author", "ada")
 
 
 def _apps(hub: Hub) -> tuple[str, tuple[str, ...], str]:
@@ -83,6 +81,9 @@ def _apps(hub: Hub) -> tuple[str, tuple[str, ...], str]:
     identity, key = hub.guest()
     hub.write(identity, key, "notes", {"monday": "buy milk", "tuesday": "rest", SCRIPT: SCRIPT})
     hub.write(identity, key, "notes", {"tuesday": None})
+    # Through the hub, which keeps them.
+    for version in range(4):
+        hub.write(identity, key, "notes", {"versions": f"version {version}"})
     device = hub.signed(
         key, "POST", f"/identitypools/{POOL}/identity/{identity}/device",
         {"Platform": "GCM", "Token": "a-token-that-nobody-sees"})["DeviceId"]

@@ -63,8 +63,8 @@ def look(browser: Browser, fixture: Fixture, name: str) -> None:
         browser.picture(f"{view}-{name}")
         width = browser.run("return document.documentElement.scrollWidth - innerWidth")
         holds(width <= 0, f"{view} fits the width, and is not {width} px too wide")
-    open_record(browser, data.SHARED, "versions")
-    browser.find("svg.graph, .history svg")
+    open_record(browser, f"{fixture.identity}:notes", "versions")
+    browser.find(".history svg")
     browser.picture(f"record-{name}")
     browser.open("conflicts")
     if browser.all("table.rows tbody a"):
@@ -208,11 +208,12 @@ def e_long_and_binary_values_are_bounded(browser: Browser, fixture: Fixture) -> 
 @check
 def f_the_history_is_drawn(browser: Browser, fixture: Fixture) -> None:
     """A circle for each version, lines between them, and the same as a list."""
-    open_record(browser, data.SHARED, "versions")
+    open_record(browser, f"{fixture.identity}:notes", "versions")
     browser.find(".history svg")
     holds(len(browser.all(".history circle")) == 4, "four circles")
     holds(len(browser.all(".history path.edge")) == 3, "three lines")
     browser.sees("version 0")
+    open_record(browser, data.SHARED, "news")
     browser.sees("of ada")
 
 
@@ -344,7 +345,8 @@ def m_the_keyboard_is_enough(browser: Browser, fixture: Fixture) -> None:
     """The skip link, the menu by arrows, the rows by arrows, and Enter."""
     browser.driver.get(browser.url)
     browser.find("main .figure")
-    browser.run("document.activeElement.blur()")
+    # As if the page had just been reached: the next one by the tabulator is the first of all.
+    browser.run("document.body.tabIndex = -1; document.body.focus()")
     browser.driver.find_element("tag name", "body").send_keys(Keys.TAB)
     holds(browser.run("return document.activeElement.id") == "skip", "the skip link is first")
     browser.press(Keys.ENTER)

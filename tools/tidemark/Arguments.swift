@@ -83,7 +83,8 @@ struct MergingOptions: ParsableArguments {
         case lww
         case local
         case remote
-        case leave
+        /// Nobody's: the conflicts wait in the store until somebody settles them.
+        case pending
     }
 
     enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
@@ -93,9 +94,10 @@ struct MergingOptions: ParsableArguments {
     }
 
     @Option(
-        help: ArgumentHelp(
-            "Which version wins a conflict: the later one, this side's or the other side's; or "
-                + "leave it to wait for 'conflicts resolve'."))
+        help: """
+            Which version wins a conflict: the later one, this side's or the other side's; or \
+            none, so that it waits.
+            """)
     var policy = Policy.lww
     @Option(
         help: ArgumentHelp(
@@ -108,7 +110,7 @@ struct MergingOptions: ParsableArguments {
             case .lww: .lastWriterWins
             case .local: .keepLocal
             case .remote: .keepRemote
-            case .leave: .leavePending
+            case .pending: .leavePending
             }
         let action: DatasetDeletedAction =
             switch deleted {

@@ -37,7 +37,7 @@ struct ConsoleEditTests {
                 .put,
                 body:
                     #"{"dataset": "shared", "id": "\#(id)", "valueBase64": "/wA=","#
-                        + #" "at": "\#(now)"}"#
+                    + #" "at": "\#(now)"}"#
             )
             #expect(try dataset.get("k") == [0xFF, 0x00])
             let last = try #require(binary["dot"]?.text)
