@@ -64,7 +64,7 @@ def _conflicts(hub: Hub, replica: Hub) -> None:
     try:
         # It ends with a status of its own, since a conflict waits.
         hub.command("sync", hub.store, replica.url, "--token-file", replica.token_file,
-                    "--policy", "pending", status=None)
+                    "--policy", "leave", status=None)
     finally:
         replica.stop()
     # Kept for as long as the replica has not heard of it.

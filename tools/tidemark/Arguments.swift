@@ -83,8 +83,7 @@ struct MergingOptions: ParsableArguments {
         case lww
         case local
         case remote
-        /// Nobody's: the conflicts wait in the store until somebody settles them.
-        case pending
+        case leave
     }
 
     enum DeletedAction: String, ExpressibleByArgument, CaseIterable {
@@ -94,10 +93,9 @@ struct MergingOptions: ParsableArguments {
     }
 
     @Option(
-        help: """
-            Which version wins a conflict: the later one, this side's or the other side's; or \
-            none, so that it waits.
-            """)
+        help: ArgumentHelp(
+            "Which version wins a conflict: the later one, this side's or the other side's; or "
+                + "leave it to wait for 'conflicts resolve'."))
     var policy = Policy.lww
     @Option(
         help: ArgumentHelp(
@@ -110,7 +108,7 @@ struct MergingOptions: ParsableArguments {
             case .lww: .lastWriterWins
             case .local: .keepLocal
             case .remote: .keepRemote
-            case .pending: .leavePending
+            case .leave: .leavePending
             }
         let action: DatasetDeletedAction =
             switch deleted {

@@ -1,5 +1,4 @@
 import Tidemark
-import Tidemark
 
 /// Plots as inline SVG. Colours are classes of the page's style sheet, so that they follow the
 /// reader's choice of light or dark.
