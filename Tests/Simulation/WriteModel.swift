@@ -105,8 +105,8 @@ struct WriteModel {
     /// another one unread; maybe by way of what it has overwritten so.
     func isOverwrittenUnread(_ write: ModelWrite, by standing: Set<Int>) -> Bool {
         writes.contains { later in
-            // Numbers rise, so that this ends.
-            later.key == write.key && later.number > write.number
+            // Numbers rise, so that this ends. Of two datasets one may have gone into the other.
+            later.key.number == write.key.number && later.number > write.number
                 && later.unread.contains(write.number)
                 && (standing.contains(later.number) || lostByDate.contains(later.number)
                     || isOverwrittenUnread(later, by: standing))
