@@ -18,6 +18,8 @@ struct Unread {
     var held: [Dot: [Int]] = [:]
     /// What is known there, where a record may have gone because only a part is kept.
     var beside: BesideGone?
+
+    var numbersHeld: Set<Int> { Set(held.values.joined()) }
 }
 
 /// What a part has of a key of which a record may have gone.
