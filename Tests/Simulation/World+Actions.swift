@@ -76,6 +76,7 @@ extension World {
                     durability: durability)
             }
         } catch {
+            model.noteUnheard(number, beside: over.numbersHeld)
             return failed(error, "writing", at)
         }
         acknowledge(
@@ -102,6 +103,9 @@ extension World {
             }
             try store.write(batch, durability: .disk)
         } catch {
+            for (number, over) in zip(numbers, over) {
+                model.noteUnheard(number, beside: over.numbersHeld)
+            }
             return failed(error, "writing a batch", at)
         }
         for (index, key) in keys.enumerated() {
@@ -118,7 +122,9 @@ extension World {
     ) {
         let replica = replicas[at]
         // The power had failed by then, so that nobody heard it.
-        guard replica.remains == nil else { return }
+        guard replica.remains == nil else {
+            return model.noteUnheard(number, beside: unread.numbersHeld)
+        }
         attempt("reading at \(at)") { () throws(StoreError) in
             guard let record = try replica.record(key) else {
                 return fail(.staleRead, "\(key) at \(at): a write is not there")

@@ -18,6 +18,8 @@ struct Unread {
     var held: [Dot: [Int]] = [:]
     /// What is known there, where a record may have gone because only a part is kept.
     var beside: BesideGone?
+
+    var numbersHeld: Set<Int> { Set(held.values.joined()) }
 }
 
 /// What a part has of a key of which a record may have gone.
@@ -136,7 +138,13 @@ extension World {
                 let dot = record.version.dot
                 guard dot == was.beside || !replica.ids.contains(dot.replica) else { continue }
                 let left = WriteModel.numbers(in: record.value ?? [])
-                model.allowLossByDate(of: was.numbers.subtracting(left), under: write.key)
+                let lost = was.numbers.subtracting(left)
+                model.allowLossByDate(of: lost, under: write.key)
+                // By then it may hold what was written to the dataset that goes into it.
+                if isMerging, write.key.dataset == 0 {
+                    let other = ModelKey(dataset: 1, number: write.key.number)
+                    model.allowLossByDate(of: lost, under: other)
+                }
             }
             replica.held = held
         }

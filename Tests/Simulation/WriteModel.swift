@@ -38,6 +38,9 @@ struct WriteModel {
     /// Numbers of writes that may be lost since another one, with which they met without a policy,
     /// is dated later.
     private var lostByDate: Set<Int> = []
+    /// By the numbers of writes of which nobody has heard whether they were done, the numbers of what
+    /// was held of their keys: those that were done have overwritten it.
+    private var heldBesideUnheard: [Int: Set<Int>] = [:]
     /// Datasets that were deleted at some time: what of them is left depends on who had seen what,
     /// and is for convergence alone to say.
     var deletedDatasets: Set<Int> = []
@@ -77,6 +80,13 @@ struct WriteModel {
         return writes.count - 1
     }
 
+    /// Notes that nobody has heard whether a write was done.
+    ///
+    /// - Parameter held: the numbers of what was held of its key.
+    mutating func noteUnheard(_ number: Int, beside held: Set<Int>) {
+        if !held.isEmpty { heldBesideUnheard[number] = held }
+    }
+
     mutating func markDurable(_ indexes: [Int]) {
         for index in indexes where !mayGo.contains(index) { writes[index].mustSurvive = true }
     }
@@ -104,9 +114,13 @@ struct WriteModel {
     /// Whether one of the writes that stand, or that have lost by their date, has overwritten
     /// another one unread; maybe by way of what it has overwritten so.
     func isOverwrittenUnread(_ write: ModelWrite, by standing: Set<Int>) -> Bool {
-        writes.contains { later in
-            // Numbers rise, so that this ends.
-            later.key == write.key && later.number > write.number
+        let isUnheard = heldBesideUnheard.contains { number, held in
+            held.contains(write.number) && standing.contains(number)
+        }
+        if isUnheard { return true }
+        return writes.contains { later in
+            // Numbers rise, so that this ends. Of two datasets one may have gone into the other.
+            later.key.number == write.key.number && later.number > write.number
                 && later.unread.contains(write.number)
                 && (standing.contains(later.number) || lostByDate.contains(later.number)
                     || isOverwrittenUnread(later, by: standing))
