@@ -41,16 +41,8 @@ struct HubParts: Sendable {
         let admin = takesHubToken ? settings.adminToken.map { AdminTokenMode($0.bytes) } : nil
         let logins = LoginMode(
             tokens: tokens, threads: threads, identities: identities, pools: settings.pools)
-        let hasPools = !settings.pools.isEmpty
-        let bearers = settings.authModes.compactMap { mode -> (any BearerMode)? in
-            switch mode {
-            case .hub: return admin
-            case .bearers:
-                return settings.bearers.isEmpty ? nil : StaticBearerMode(settings.bearers)
-            case .identities: return hasPools ? IdentityTokenMode(tokens: identityTokens) : nil
-            case .issuers: return hasPools ? logins : nil
-            }
-        }
+        let bearers = Self.bearers(
+            settings, hub: admin, IdentityTokenMode(tokens: identityTokens), logins)
         let gate = IdentityGate(threads: threads, identities: identities, pools: poolIDs)
         let access = RequestAccess(
             authenticator: Authenticator(
@@ -87,6 +79,23 @@ struct HubParts: Sendable {
                     sink: pools.sink, books: books, metrics: metrics, settings: settings,
                     clock: clock)))
         handler = Self.handler(server, threads: threads, access, endpoints, metrics)
+    }
+
+    /// What proves who asks, in the order in which it is tried.
+    private static func bearers(
+        _ settings: HubSettings, hub: AdminTokenMode?, _ identities: IdentityTokenMode,
+        _ logins: LoginMode
+    ) -> [any BearerMode] {
+        let hasPools = !settings.pools.isEmpty
+        return settings.authModes.compactMap { mode -> (any BearerMode)? in
+            switch mode {
+            case .hub: hub
+            case .bearers:
+                settings.bearers.isEmpty ? nil : StaticBearerMode(settings.bearers)
+            case .identities: hasPools ? identities : nil
+            case .issuers: hasPools ? logins : nil
+            }
+        }
     }
 
     /// What stands at some value goes to the metrics.
