@@ -136,14 +136,15 @@ extension Engine {
         guard let target = parts.popLast() else {
             return try CompactionReport(all, removed: [], made: [])
         }
-        var writers: [SegmentRunWriter] = []
         let removed = (parts + [target]).flatMap(\.segments)
         let sparse = sparseValueFiles(in: currentView, onlyOf: removed)
         let start = noteMergeStart(removed, runCount: parts.count + 1)
         do throws(StoreError) {
             let replacements = try write(
                 span, of: parts, into: target, isOldest: target.run === runs.last,
-                movingValuesOf: sparse, &writers)
+                movingValuesOf: sparse)
+            // If this fails nobody knows whether the manifest on disk names the new files already:
+            // they stay, and opening removes them if it does not.
             try replace(replacements, removing: removed)
             let made = replacements.flatMap(\.new).flatMap(\.segments).filter { segment in
                 !all.contains { $0 === segment }
@@ -151,17 +152,30 @@ extension Engine {
             noteMerged(removed, runCount: parts.count + 1, into: made, since: start)
             return try CompactionReport(all, removed: removed, made: made)
         } catch {
-            removeFiles(of: writers)
             noteMergeFailed(error)
             throw error
         }
     }
 
-    /// Writes what takes the place of the runs.
+    /// Writes what takes the place of the runs, or, if that fails, nothing.
     ///
-    /// - Parameters:
-    ///   - sparse: value files out of which values are moved.
-    ///   - writers: all that were begun, for the case of failure.
+    /// - Parameter sparse: value files out of which values are moved.
+    private func write(
+        _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
+        movingValuesOf sparse: Set<UInt64>
+    ) throws(StoreError) -> [RunReplacement] {
+        var writers: [SegmentRunWriter] = []
+        do throws(StoreError) {
+            return try write(
+                span, of: newer, into: target, isOldest: isOldest, movingValuesOf: sparse,
+                &writers)
+        } catch {
+            removeFiles(of: writers)
+            throw error
+        }
+    }
+
+    /// - Parameter writers: all that were begun, for the case of failure.
     private func write(
         _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
         movingValuesOf sparse: Set<UInt64>, _ writers: inout [SegmentRunWriter]

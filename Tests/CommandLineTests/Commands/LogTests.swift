@@ -45,8 +45,8 @@ struct LogTests {
         let late = try await keys("--dataset", "stock", "--since", "2026-03-02T08:30:00Z")
         #expect(late == ["flour"])
         #expect(try await keys("--since", "2027-01-01", "--dataset", "stock").isEmpty)
-        let two = try await run(["--op", "delete", "--op", "drop", "--json"]).objects()
-        #expect(two.contains { $0["operation"] as? String == "datasetDeleted" })
+        let two = try await run(["--op", "delete", "--op", "create", "--json"]).objects()
+        #expect(two.contains { $0["operation"] as? String == "datasetCreated" })
         let files = try await run(["--json"]).objects().compactMap { $0["segment"] as? String }
         let file = try #require(files.first)
         let number = try #require(Int(file.prefix { $0.isNumber }))

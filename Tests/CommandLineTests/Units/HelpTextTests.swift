@@ -5,9 +5,11 @@ import Testing
 struct HelpTextTests {
     @Test func longUsageGoesOnBelow() {
         let options = (1...8).map { "[--option-\($0) <value>]" }.joined(separator: " ")
-        let text = HelpText.fitted("USAGE: tidemark log <store> \(options)\n\nOPTIONS:\n")
+        let text = HelpText.fitted("USAGE: tidemark nothing <store> \(options)\n\nOPTIONS:\n")
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        #expect(lines[0] == "USAGE: tidemark log <store> [--option-1 <value>] [--option-2 <value>]")
+        #expect(
+            lines[0]
+                == "USAGE: tidemark nothing <store> [--option-1 <value>] [--option-2 <value>]")
         #expect(lines[1].hasPrefix("         [--option-3 <value>] "))
         #expect(lines.allSatisfy { $0.count <= 80 })
         #expect(text.hasSuffix("\n\nOPTIONS:\n"))

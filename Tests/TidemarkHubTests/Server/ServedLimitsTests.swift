@@ -285,7 +285,10 @@ struct ServedLimitsTests {
                 Self.expectRefused(refused, 503, "ServiceUnavailableException")
                 #expect(refused.retryAfter == 30)
                 let listing = try await client.sync("GET", "/datasets/d/records")
-                #expect(listing.json?["Records"]?.elements?.first?["Value"]?.text == "1")
+                #expect(listing.status == 200)
+                // What was refused because it did not become durable may be there or not.
+                let value = listing.json?["Records"]?.elements?.first?["Value"]?.text
+                #expect(["1", "2"].contains(value))
             }
             let notReady = try await Self.first(503) {
                 try await ServedClient.exchange(port, "GET /ready HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -253,6 +253,33 @@ struct FaultTests {
         try again.0.close()
     }
 
+    /// Once the manifest may name the new files they have to stay, though the old ones do, too.
+    @Test("A compaction of a range that fails at any call loses nothing")
+    func rangeCompaction() throws {
+        let range = KeyRange(from: "key 1", upTo: "key 3")
+        func run(_ fault: StorageFault?) throws -> Int {
+            let storage = SimulatedStorage(seed: Seed(1))
+            let (store, dataset) = try filled(storage, 20)
+            try store.sealAll()
+            try dataset.put("7", for: "key 7")
+            try store.sealAll()
+            let before = storage.callCount
+            storage.faults = fault.map { [$0] } ?? []
+            _ = try? dataset.compact(range)
+            let calls = storage.callCount - before
+            storage.faults = []
+            try? store.close()
+            let (again, found) = try filled(storage, 0)
+            try checkReads(found, 20)
+            try again.close()
+            return calls
+        }
+        for passes in 0..<(try run(nil)) {
+            _ = try run(StorageFault(.inputOutput, after: passes))
+            _ = try run(StorageFault(.inputOutput, after: passes, isLasting: true))
+        }
+    }
+
     @Test("What a creation in doubt and its repetition say of a store that goes on writing")
     func repeatedCreation() throws {
         var workload = Workload()

@@ -91,8 +91,9 @@ extension GoldenStore {
         try other.open().sealAll()
         maker.wait(1_000)
         let store = try maker.open()
-        try store.dataset("own").put("1", for: "a")
+        // First, so that it has the number that it has there, which nothing else may have had.
         let notes = try store.dataset("notes")
+        try store.dataset("own").put("1", for: "a")
         guard let offer = try source.segmentOffer(bytesMin: 0),
             let adoption = try notes.beginAdoption(of: offer, from: source.store.replicaID)
         else { throw Mismatch("nothing is offered") }

@@ -43,7 +43,7 @@ struct TestSupportTests {
             kinds.insert(Mirror(reflecting: operation).children.first?.label ?? "\(operation)")
             model.apply(operation)
         }
-        #expect(kinds.count == 14, "\(kinds)")
+        #expect(kinds.count == 15, "\(kinds)")
         #expect(one.keys.map(\.count).max() == 65_535)
     }
 

@@ -48,7 +48,8 @@ struct HistoryCommand: StoreCommand {
                 "no version of \"\(key.key)\" in dataset \"\(self.dataset)\"; "
                     + "see 'tidemark scan'")
         }
-        let graph = HistoryGraph(versions)
+        let graph = HistoryGraph(
+            versions, asWritten: try HistoryVerdicts.asWritten(of: keyBytes, in: dataset))
         let verdicts = try HistoryVerdicts(graph, of: keyBytes, in: dataset)
         try store.close()
         let title = "\(self.dataset)/\(TerminalText.escaped(keyBytes, columnsMax: 60))"

@@ -26,17 +26,25 @@ struct HistoryGraph {
     /// How many columns are needed.
     private(set) var laneCount = 0
 
-    /// - Parameter records: the versions that are kept, the newest first, as the store gives them;
-    ///   O(n^3) for so many.
-    init(_ records: [Record]) {
-        let records = Self.sorted(records)
+    /// Winners of conflicts as they were written.
+    private let asWritten: [Dot: Version]
+
+    /// - Parameters:
+    ///   - records: the versions that are kept, the newest first, as the store gives them; O(n^3)
+    ///     for so many.
+    ///   - asWritten: of winners of conflicts, the versions that their writers made. The store's
+    ///     own have seen the losers, too, so that nobody settles the same conflict again.
+    init(_ records: [Record], asWritten: [Dot: Version] = [:]) {
+        self.asWritten = asWritten
+        let descends = { Self.descends($0, from: $1, asWritten) }
+        let records = Self.sorted(records, descends)
         nodes = records.indices.map { index in
             let ancestors = records.indices.filter {
-                $0 != index && Self.descends(records[index], from: records[$0])
+                $0 != index && descends(records[index], records[$0])
             }
             let parents = ancestors.filter { ancestor in
                 !ancestors.contains {
-                    $0 != ancestor && Self.descends(records[$0], from: records[ancestor])
+                    $0 != ancestor && descends(records[$0], records[ancestor])
                 }
             }
             return Node(record: records[index], parents: parents)
@@ -44,21 +52,26 @@ struct HistoryGraph {
         placeInLanes()
     }
 
-    static func descends(_ record: Record, from other: Record) -> Bool {
+    private static func descends(
+        _ record: Record, from other: Record, _ asWritten: [Dot: Version]
+    ) -> Bool {
         // What took the place of a value that had expired has its dot; and the mark of a dropped
         // record has no dot of its own.
         if record.version.dot == other.version.dot { return record.syncCount > other.syncCount }
+        let version = asWritten[record.version.dot] ?? record.version
         return other.version.dot.counter > 0
-            && record.version.relation(to: other.version) == .descendant
+            && version.relation(to: other.version) == .descendant
     }
 
     /// In the order of arrival here, but never an ancestor before what descends from it.
-    private static func sorted(_ records: [Record]) -> [Record] {
+    private static func sorted(
+        _ records: [Record], _ descends: (Record, Record) -> Bool
+    ) -> [Record] {
         var left = records
         var sorted: [Record] = []
         while !left.isEmpty {
             let next = left.firstIndex { candidate in
-                !left.contains { descends($0, from: candidate) }
+                !left.contains { descends($0, candidate) }
             }
             // Vectors that contradict each other come from a forged store; any order will do then.
             sorted.append(left.remove(at: next ?? 0))
@@ -73,9 +86,9 @@ struct HistoryGraph {
         }
         return zip(arrived, arrived.dropFirst()).compactMap { newer, older in
             let (winner, loser) = (nodes[newer].record, nodes[older].record)
-            guard !Self.descends(winner, from: loser), !loser.isDropped, !winner.isDropped else {
-                return nil
-            }
+            guard !Self.descends(winner, from: loser, asWritten), !loser.isDropped,
+                !winner.isDropped
+            else { return nil }
             return Victory(winner: newer, loser: older)
         }
     }

@@ -9,6 +9,20 @@ struct HistoryVerdicts {
     /// By what policy a write came about, where the journal says so.
     private(set) var policies: [Dot: String] = [:]
 
+    /// Of the winners of settled conflicts, the versions that their writers made.
+    static func asWritten(of key: [UInt8], in dataset: Dataset) throws -> [Dot: Version] {
+        var versions: [Dot: Version] = [:]
+        for conflict in try dataset.settledConflicts(of: key) {
+            for side in [conflict.local.version, conflict.remote.version]
+            where side.dot == conflict.write {
+                // Of several conflicts that it won, what had seen least is what was written.
+                let known = versions[side.dot]
+                if known?.vector.covers(side.vector) ?? true { versions[side.dot] = side }
+            }
+        }
+        return versions
+    }
+
     init(_ graph: HistoryGraph, of key: [UInt8], in dataset: Dataset) throws {
         for waiting in try dataset.pendingConflicts(of: key) {
             let remote = waiting.conflict.remote.version

@@ -146,7 +146,7 @@ enum Examples {
             "tidemark conflicts resolve notes diary monday --value both",
             "tidemark conflicts resolve notes diary monday --delete",
         ],
-        "repair": ["tidemark repair notes --dry-run", "tidemark repair notes"],
+        "repair": ["tidemark repair notes", "tidemark repair notes --to mended"],
         "salvage": ["tidemark salvage notes/000003.seg > records.jsonl"],
         "backup": ["tidemark backup notes /mnt/disk/notes"],
         "restore": ["tidemark restore /mnt/disk/notes --to notes"],

@@ -172,10 +172,10 @@ struct TopFrame {
         if !busiest.isEmpty {
             lines += ["", "DATASETS"]
             lines += busiest.map { name, rate, count in
-                let name = Self.padded(TerminalText.escaped(name, columnsMax: 38), 38)
+                let name = Self.padded(TerminalText.escaped(name, columnsMax: 34), 34)
                 let total = "\(Quantities.grouped(count)) changes"
-                return name + "    " + Self.right(Self.text(rate, .perSecond), 15)
-                    + Self.right(total, 23)
+                return name + "    " + Self.right(Self.text(rate, .perSecond), 19)
+                    + Self.right(TerminalText.truncated(total, to: 22), 23)
             }
         }
         if !after.peerLags.isEmpty {
@@ -201,14 +201,17 @@ struct TopFrame {
         String(repeating: " ", count: max(1, columns - text.count)) + text
     }
 
+    /// What has room beside the longest label.
+    private static let countMax = 999_999_999_999.0
+
     static func text(_ value: Double, _ unit: TopFigure.Unit) -> String {
         // Nothing that is measured is beyond; a damaged page may say anything.
         let bounded = min(max(value.isNaN ? 0 : value, 0), 1e15)
         switch unit {
-        case .count: return Quantities.grouped(Int(bounded))
+        case .count: return Quantities.grouped(Int(min(bounded, countMax)))
         case .perSecond:
-            return (bounded < 100 ? Quantities.ratio(bounded) : Quantities.grouped(Int(bounded)))
-                + " /s"
+            let count = min(bounded, countMax)
+            return (count < 100 ? Quantities.ratio(count) : Quantities.grouped(Int(count))) + " /s"
         case .bytes: return Quantities.bytes(UInt64(bounded))
         case .bytesPerSecond: return Quantities.bytes(UInt64(bounded)) + "/s"
         case .share: return "\(Int((min(bounded, 10) * 100).rounded())) %"
