@@ -59,7 +59,9 @@ struct AttemptReportTests {
             #expect(result.pulled == whole.pulled, comment)
             #expect(result.pushed == whole.pushed, comment)
             #expect(result.conflicts == whole.conflicts, comment)
-            #expect(Set(result.settled) == Set(whole.settled), comment)
+            // Of two writes of one moment either may be the later one.
+            #expect(Set(result.settled.map(\.key)) == Set(whole.settled.map(\.key)), comment)
+            #expect(result.settled.count == whole.settled.count, comment)
             #expect(Set(result.reports.map(\.key)) == Set(whole.reports.map(\.key)), comment)
             #expect(result.attempts == 2, comment)
             #expect(synchronizer.lastReport == report, comment)

@@ -297,7 +297,7 @@ def i_a_conflict_is_settled(browser: Browser, fixture: Fixture) -> None:
     # The journal has it, and the one that a policy has settled.
     browser.find("#state").send_keys("settled")
     browser.sees("application")
-    browser.sees("lastWriterWins")
+    browser.sees("keepLocal")
 
 
 @check
