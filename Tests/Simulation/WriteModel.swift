@@ -38,8 +38,8 @@ struct WriteModel {
     /// Numbers of writes that may be lost since another one, with which they met without a policy,
     /// is dated later.
     private var lostByDate: Set<Int> = []
-    /// By the numbers of writes of which nobody has heard whether they were done, the numbers of what
-    /// was held of their keys: those that were done have overwritten it.
+    /// By the numbers of writes of which nobody has heard whether they were done, the numbers of
+    /// what was held of their keys: those that were done have overwritten it.
     private var heldBesideUnheard: [Int: Set<Int>] = [:]
     /// Datasets that were deleted at some time: what of them is left depends on who had seen what,
     /// and is for convergence alone to say.

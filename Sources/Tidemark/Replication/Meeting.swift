@@ -101,8 +101,9 @@ extension Meeting {
 
 extension ForgottenDeletions {
     /// What a record may claim to have seen that outlives them: nothing of these writes, which are
-    /// held of its key. The deletions had seen all that their datasets had, and so the vector claims
-    /// what nobody has read, if that came here before the deletions of other keys were forgotten.
+    /// held of its key. The deletions had seen all that their datasets had, and so the vector
+    /// claims what nobody has read, if that came here before the deletions of other keys were
+    /// forgotten.
     package func before(_ held: [Dot]) -> ForgottenDeletions {
         held.isEmpty ? self : ForgottenDeletions(vector: vector.before(held), time: time)
     }

@@ -84,9 +84,9 @@ extension Dataset {
         return try outliver(of: held, beside: local, knowledge)
     }
 
-    /// A record that has not seen what was forgotten here, of whose key there is nothing but, maybe,
-    /// writes that are held: written anew, later than that, and as one that has seen it, but for
-    /// what is held. nil if it has seen it.
+    /// A record that has not seen what was forgotten here, of whose key there is nothing but,
+    /// maybe, writes that are held: written anew, later than that, and as one that has seen it, but
+    /// for what is held. nil if it has seen it.
     func outliver(
         of record: Record, beside local: Record?, _ knowledge: DatasetKnowledge
     ) throws(StoreError) -> ReplicatedWrite? {

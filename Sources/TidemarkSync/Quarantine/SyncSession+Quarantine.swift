@@ -146,9 +146,9 @@ extension SyncSession {
     /// hold what is held here, and have found a conflict with something else. If the conflict is
     /// still there then, and the peer has not our record, ours is written anew, having seen what is
     /// held: such a write loses to whatever it meets before its time, or the peer, whose clock
-    /// believes it, could never be told anything of the key. Of several one is seen, and if that does
-    /// not help the next: the conflict may be with something that one has superseded which the peer
-    /// lacks, and which therefore counts as known here and never comes. Where the peer has our
+    /// believes it, could never be told anything of the key. Of several one is seen, and if that
+    /// does not help the next: the conflict may be with something that one has superseded which the
+    /// peer lacks, and which therefore counts as known here and never comes. Where the peer has our
     /// record, or there is none, and it lacks a held write, it was that which it refused, maybe for
     /// another one of the key that is held here and counts there: it is not handed over, and the
     /// peer may ask for it and settle it.

@@ -8,13 +8,14 @@ import Tidemark
 //
 // The store makes writes, too, that are nobody's word on what is held: the outcome of a conflict, a
 // record that is written anew because its dot is in doubt or because it has to win over one that is
-// later, an outcome that is decided by hand long after, or once more by another policy. Each goes by
-// the versions that it was made of. If it claimed the whole vector, a held write of its key would be
-// taken for overwritten here, and wherever else it is held, without that anybody had read it.
+// later, an outcome that is decided by hand long after, or once more by another policy. Each goes
+// by the versions that it was made of. If it claimed the whole vector, a held write of its key
+// would be taken for overwritten here, and wherever else it is held, without that anybody had read
+// it.
 //
 // So such a write claims of each replica, beside those versions, no more than what came before the
-// first write of it that is held of the key. With that, and with the record that it replaces, it has
-// still seen every write to its key that the vector claims, but for those that are held.
+// first write of it that is held of the key. With that, and with the record that it replaces, it
+// has still seen every write to its key that the vector claims, but for those that are held.
 //
 // What is read of the key before, and what it is that is held, need not be of one moment: what the
 // vector claims when it is looked at is held, or among the records, when the list is read; and if a
@@ -25,8 +26,8 @@ struct UnheldClaims {
     private let vector: VersionVector
     private let held: [[UInt8]: [Dot]]
 
-    /// To be made after the records were read that a write goes by. O(held), and memory for the keys
-    /// of all that is.
+    /// To be made after the records were read that a write goes by. O(held), and memory for the
+    /// keys of all that is.
     init(_ dataset: Dataset) throws(StoreError) {
         // In this order: see above.
         vector = try dataset.vector

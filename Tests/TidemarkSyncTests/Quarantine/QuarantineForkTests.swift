@@ -45,7 +45,7 @@ struct QuarantineForkTests {
         #expect(try a.dataset().text("key") == "future" && held() == [])
     }
 
-    /// - Parameter isConflict: whether b has another record of the key, so that the policy is asked.
+    /// - Parameter isConflict: whether b has another record of the key, so that a policy is asked.
     @Test(arguments: ExchangeRole.allCases, [false, true])
     func whatIsWrittenAnewLeavesWhatIsHeld(
         _ role: ExchangeRole, _ isConflict: Bool

@@ -3,8 +3,8 @@ import Tidemark
 
 @testable import TidemarkSync
 
-// The property: what a store writes by itself, or because somebody has decided about something else,
-// does not overwrite what is held of its key. When the date has come, that counts.
+// The property: what a store writes by itself, or because somebody has decided about something
+// else, does not overwrite what is held of its key. When the date has come, that counts.
 //
 //     b  ── key: future (in an hour) ──┐
 //     d  ── key: ours ─────────────────┴── a: ours ── writes it anew ── ... an hour later: future
@@ -189,8 +189,8 @@ struct UnheldClaimsTests {
         try expectFutureToWin()
     }
 
-    /// The peer believes the earlier of two held writes, and has it in place of our record, which is
-    /// written anew for that. It need not have seen the other one.
+    /// The peer believes the earlier of two held writes, and has it in place of our record, which
+    /// is written anew for that. It need not have seen the other one.
     @Test(arguments: [false, true])
     func whatGivesWayToThePeerLeavesWhatIsHeldThereToo(_ isHeldThere: Bool) async throws {
         let e = try TestReplica("e", in: a.directory)
