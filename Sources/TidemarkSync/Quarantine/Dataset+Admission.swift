@@ -91,7 +91,7 @@ extension Dataset {
         of record: Record, beside local: Record?, _ knowledge: DatasetKnowledge
     ) throws(StoreError) -> ReplicatedWrite? {
         guard !knowledge.forgotten.isEmpty else { return nil }
-        let unread = try QuarantineBook(self).dots(
+        let unread = try QuarantineBook(self).unforgotten(
             of: [record.key], beside: record.version.dot)
         return knowledge.forgotten.before(unread).outliver(
             record, beside: local, latestBelieved: store.latestBelieved)
@@ -119,13 +119,20 @@ extension Dataset {
             return meeting.writes(for: held, beside: local)
         }
         let outcome = Comparison.lastWriter(local: local, incoming: held)
-        // What stands here must not seem to have seen a dot that may name another write.
-        if isDisputed, case .adopt(_, let version, _) = outcome,
-            version.dot != held.version.dot
-        {
-            return []
+        guard case .adopt(let value, let version, let expiresAt) = outcome else { return [] }
+        guard version.dot == held.version.dot else {
+            // What stands here must not seem to have seen a dot that may name another write.
+            return isDisputed ? [] : outcome.writes(for: held, beside: local)
         }
-        return outcome.writes(for: held, beside: local)
+        guard held.isDeleted else { return outcome.writes(for: held, beside: local) }
+        // Who believed the deletion may have forgotten it, and have taken the record that it meets
+        // here since. There both are known: so that they have met is told as what nobody has seen.
+        return [
+            ReplicatedWrite(
+                key: held.key,
+                content: .outlive(value: value, version: version, expiresAt: expiresAt),
+                expected: local.version)
+        ]
     }
 }
 

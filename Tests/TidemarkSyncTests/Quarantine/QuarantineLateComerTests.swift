@@ -83,6 +83,28 @@ struct QuarantineLateComerTests {
         try await expectFutureToWin()
     }
 
+    /// Who believed a deletion may forget it while it is held elsewhere, and be given a record that
+    /// it meets there. It was never told that they had met.
+    @Test func aDeletionThatWasForgottenMeanwhileReachesWhoForgotIt() async throws {
+        a.clock.putForward(bySeconds: hour)
+        try put("old", a)
+        try a.dataset().delete("key")
+        try put("apart", c)
+        // c pulls, and its push is lost.
+        let cut = FaultyTransport(a.responder, .losesRequest, after: 2)
+        await #expect(throws: SyncError.self) { try await c.dataset().synchronize(with: cut) }
+        #expect(try held(c) == ["(deleted)"])
+        try a.store.retire(c.store.replicaID)
+        try a.store.compact()
+        #expect(try a.dataset().record(for: "key", includingDeleted: true) == nil)
+        try await c.dataset().synchronize(with: a.transport)
+        #expect(try a.dataset().text("key") == "apart" && c.dataset().text("key") == "apart")
+        c.clock.putForward(bySeconds: 2 * hour)
+        for _ in 0..<2 { try await c.dataset().synchronize(with: a.transport) }
+        #expect(try a.dataset().text("key") == nil && c.dataset().text("key") == nil)
+        try expectEqual([a, c])
+    }
+
     /// Of two that are held of a key and have not seen what was forgotten, the first that is let in
     /// outlives that, and leaves the other one.
     @Test func ofTwoThatAreHeldTheFirstLeavesTheOther() async throws {
