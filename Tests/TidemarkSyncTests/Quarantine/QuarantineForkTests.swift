@@ -45,12 +45,7 @@ struct QuarantineForkTests {
         #expect(try a.dataset().text("key") == "future" && held() == [])
     }
 
-<<<<<<< HEAD
-    /// - Parameter isConflict: whether b has another record of the key, so that the policy is
-    ///   asked.
-=======
     /// - Parameter isConflict: whether b has another record of the key, so that a policy is asked.
->>>>>>> 46df0e1bdf7b134f7e5305e0f09798a615e76dda
     @Test(arguments: ExchangeRole.allCases, [false, true])
     func whatIsWrittenAnewLeavesWhatIsHeld(
         _ role: ExchangeRole, _ isConflict: Bool
