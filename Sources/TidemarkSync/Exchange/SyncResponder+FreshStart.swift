@@ -25,7 +25,7 @@ extension SyncResponder {
             var told = PeerKnowledge(knowledge)
             // What outlives there must not claim what is held here of its key, and comes later.
             let keys = Set(absent.map { page.key(at: $0) })
-            told.forgotten = told.forgotten.before(try book.dots(of: keys))
+            told.forgotten = told.forgotten.before(try book.unforgotten(of: keys))
             // The asker deletes what was seen here, which must not be lost any more.
             if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
             return InquiryAnswer(absent: absent, knowledge: told)

@@ -196,7 +196,7 @@ extension SyncSession {
     ) throws(StoreError) -> SettlementRound {
         var round = SettlementRound()
         var bytes = 0
-        let unread = try QuarantineBook(dataset).dotsByKey()
+        let unread = try QuarantineBook(dataset).unforgotten()
         for unsettled in versions {
             guard bytes < options.pageBytesMax else { break }
             round.count += 1
@@ -337,7 +337,8 @@ extension SyncSession {
             return isHeld ? nil : .dead
         }
         let unread = try engine(dataset.name) { () throws(StoreError) in
-            try QuarantineBook(dataset).dots(of: [incoming.key], beside: version.dot)
+            try QuarantineBook(dataset).unforgotten(
+                of: [incoming.key], beside: version.dot)
         }
         let forgotten = ours.forgotten.before(unread)
         guard !version.vector.covers(forgotten.vector) else { return nil }

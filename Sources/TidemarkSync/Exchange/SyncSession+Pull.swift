@@ -344,9 +344,11 @@ extension SyncSession {
         batch.checkpoint = (peer, checkpoint)
         if page.isLast, freshStart != nil {
             let known = try engine(dataset.name) { () throws(StoreError) in
-                try QuarantineBook(dataset).dotsByKey()
+                try QuarantineBook(dataset).unforgotten()
             }
-            let unread = held.reduce(into: known) { $0[$1.key, default: []].append($1.dot) }
+            let unread = held.reduce(into: known) { unread, write in
+                if !write.isDeleted { unread[write.key, default: []].append(write.dot) }
+            }
             batch.outlivers = Outlivers(
                 since: settled.through, forgotten: settled.forgotten, unread: unread)
         }
@@ -364,7 +366,7 @@ extension SyncSession {
 }
 
 /// A write of a page that is held.
-typealias HeldArrival = (key: [UInt8], dot: Dot)
+typealias HeldArrival = (key: [UInt8], dot: Dot, isDeleted: Bool)
 
 /// What a page comes to, as things stand.
 struct PullPlan {

@@ -91,7 +91,7 @@ extension Dataset {
         of record: Record, beside local: Record?, _ knowledge: DatasetKnowledge
     ) throws(StoreError) -> ReplicatedWrite? {
         guard !knowledge.forgotten.isEmpty else { return nil }
-        let unread = try QuarantineBook(self).dots(
+        let unread = try QuarantineBook(self).unforgotten(
             of: [record.key], beside: record.version.dot)
         return knowledge.forgotten.before(unread).outliver(
             record, beside: local, latestBelieved: store.latestBelieved)

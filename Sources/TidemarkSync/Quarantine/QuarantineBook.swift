@@ -68,20 +68,31 @@ struct QuarantineBook {
     func dots() throws(StoreError) -> [Dot] { try names().map(\.dot) }
 
     /// The same by the keys that they were written to. O(held), and memory for one.
-    func dotsByKey() throws(StoreError) -> [[UInt8]: [Dot]] {
+    ///
+    /// - Parameter withDeletions: whether held deletions are among them.
+    func dotsByKey(withDeletions: Bool = true) throws(StoreError) -> [[UInt8]: [Dot]] {
         var dots: [[UInt8]: [Dot]] = [:]
         try each { (record) throws(StoreError) in
-            dots[record.key, default: []].append(record.version.dot)
+            if withDeletions || !record.isDeleted {
+                dots[record.key, default: []].append(record.version.dot)
+            }
             return true
         }
         return dots
     }
 
-    /// Of some keys, but for one write. O(held).
-    func dots(
+    /// What is not to be taken for seen by what outlives forgotten deletions: see
+    /// ``ForgottenDeletions/before(_:)``. A held deletion may be one of these itself, since others
+    /// believe it. By their keys. O(held).
+    func unforgotten() throws(StoreError) -> [[UInt8]: [Dot]] {
+        try dotsByKey(withDeletions: false)
+    }
+
+    /// The same of some keys, but for one write.
+    func unforgotten(
         of keys: Set<[UInt8]>, beside write: Dot? = nil
     ) throws(StoreError) -> [Dot] {
-        try dotsByKey().filter { keys.contains($0.key) }.values.joined().filter { $0 != write }
+        try unforgotten().filter { keys.contains($0.key) }.values.joined().filter { $0 != write }
     }
 
     /// The names of all datasets of which anything is held, and the first date of all that is held

@@ -134,7 +134,7 @@ extension SyncSession {
         }
         guard let note else { return isKnown }
         batch.notes.append(note)
-        held.append((key: record.key, dot: record.version.dot))
+        held.append((record.key, record.version.dot, record.isDeleted))
         return true
     }
 
