@@ -160,19 +160,6 @@ struct UnheldClaimsTests {
         try expectFutureToWin()
     }
 
-    /// The deletion of the dataset had not seen it.
-    @Test func whatOutlastsADeletionOfTheDatasetLeavesWhatIsHeld() async throws {
-        try put("ours", a)
-        try await push(a, d)
-        try put("future", b)
-        try await push(b, a)
-        try d.store.deleteDataset("notes")
-        try await a.dataset().synchronize(
-            with: d.transport, options: SyncOptions(onDatasetDeleted: .keepAndRecreate))
-        #expect(try a.dataset().text("key") == "ours")
-        try expectFutureToWin()
-    }
-
     /// A part holds nothing, but what was held before it was one waits where the policy leaves it.
     @Test func whatAPartSettlesLeavesWhatIsHeld() async throws {
         try await hold()
