@@ -172,7 +172,7 @@ struct TopFrame {
         if !busiest.isEmpty {
             lines += ["", "DATASETS"]
             lines += busiest.map { name, rate, count in
-                let name = Self.padded(TerminalText.escaped(name, columnsMax: 34), 34)
+                let name = Self.padded(TerminalText.escaped(name, columnsMax: 33), 34)
                 let total = "\(Quantities.grouped(count)) changes"
                 return name + "    " + Self.right(Self.text(rate, .perSecond), 19)
                     + Self.right(TerminalText.truncated(total, to: 22), 23)
