@@ -182,7 +182,8 @@ struct TopFrame {
             lines += ["", "PEERS"]
             lines += after.peerLags.prefix(Self.peersMax).map { peer, lag in
                 Self.padded(peer, 38) + "    "
-                    + "lacks \(Quantities.counted(lag, "change"))"
+                    + TerminalText.truncated(
+                        "lacks \(Quantities.counted(lag, "change"))", to: 38)
             }
         }
         return lines
