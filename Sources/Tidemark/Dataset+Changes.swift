@@ -54,4 +54,15 @@ extension Dataset {
     public func digest() throws(StoreError) -> ConvergenceDigest {
         try engine.recordSums(of: state, .contents, isExchange: false).total.digest
     }
+
+    /// The same.
+    ///
+    /// - Parameter tell: called now and then on the calling thread while records are walked over,
+    ///   with the bytes of their keys and values since the last call.
+    package func digest(
+        tell: @escaping (UInt64) -> Void
+    ) throws(StoreError) -> ConvergenceDigest {
+        let sums = try engine.recordSums(of: state, .contents, isExchange: false, tell: tell)
+        return sums.total.digest
+    }
 }

@@ -16,4 +16,14 @@ extension Dataset {
     public func compact(_ range: KeyRange = .all) throws(StoreError) -> CompactionReport {
         try engine.compact(range, of: state)
     }
+
+    /// The same, and tells how far it has come, as ``Store/compact(progress:)``.
+    ///
+    /// - Throws: as ``compact(_:)``.
+    @discardableResult
+    public func compact(
+        _ range: KeyRange = .all, progress: @escaping (CompactionProgress) -> Void
+    ) throws(StoreError) -> CompactionReport {
+        try engine.compact(range, of: state, CompactionMeter(progress))
+    }
 }

@@ -34,9 +34,11 @@ extension Dataset {
 
     /// The same, but of at most so many changes: what lies behind them is not counted.
     ///
+    /// - Parameter tell: called now and then: how many changes have been looked at, and which share
+    ///   of what there is to look at that is, 0...1.
     /// - Returns: also how many changes were looked at, and whether those were all.
     package func peers(
-        changesMax: Int
+        changesMax: Int, tell: ((_ changeCount: Int, _ share: Double) -> Void)? = nil
     ) throws(StoreError) -> (peers: [PeerStatus], changeCount: Int, isWhole: Bool) {
         let (checkpoints, retired, count) = try engine.monitor.withLock {
             () throws(StoreError) in
@@ -73,6 +75,10 @@ extension Dataset {
         }) {
             guard changeCount < changesMax else { return (peers, changeCount, false) }
             changeCount += 1
+            if changeCount % Self.changesUntoldMax == 0, let tell {
+                let (done, all) = (steps.through - furthest.rawValue, count - furthest.rawValue)
+                tell(changeCount, min(1, Double(done) / Double(max(1, all))))
+            }
             guard let (syncCount, vector, bytes) = tombstone else { continue }
             for index in waitedFor
             where syncCount > peers[index].acknowledged && !peers[index].vector.covers(vector) {
@@ -82,6 +88,9 @@ extension Dataset {
         }
         return (peers, changeCount, true)
     }
+
+    /// Changes between two words on how far a count has come.
+    private static let changesUntoldMax = 4_096
 
     /// Gives a peer up: it is not waited for any more, so that the deletions that only it lacks can
     /// be forgotten. For a device that was lost or given away.

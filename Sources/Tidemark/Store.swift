@@ -164,4 +164,18 @@ public final class Store: Sendable {
     public func compact() throws(StoreError) -> CompactionReport {
         try engine.compactAll()
     }
+
+    /// The same, and tells how far it has come by the bytes of keys and values that have been read
+    /// of those in the segments, before compression.
+    ///
+    /// - Parameter progress: called now and then on the calling thread; at the end all of the total
+    ///   is done. The total grows if values are to be moved out of files that are hardly used any
+    ///   more, which is known only after the merge. Not called for a store without records.
+    /// - Throws: as ``compact()``.
+    @discardableResult
+    public func compact(
+        progress: @escaping (CompactionProgress) -> Void
+    ) throws(StoreError) -> CompactionReport {
+        try engine.compactAll(CompactionMeter(progress))
+    }
 }

@@ -119,18 +119,19 @@ extension Engine {
     }
 
     /// Seals what is active and merges everything into one run.
-    func compactAll() throws(StoreError) -> CompactionReport {
+    func compactAll(_ meter: CompactionMeter? = nil) throws(StoreError) -> CompactionReport {
         try beginCompaction()
         defer { endCompaction() }
         let runs = currentView.runs
         guard !runs.isEmpty else { return CompactionReport() }
         return try stoppingOnFailure { () throws(StoreError) in
-            var new = try compact(runs)
+            var new = try compact(runs, meter)
             while let run = runToRelieve(in: currentView, isWorthIt: false) {
-                let relieved = try compact([run])
+                let relieved = try compact([run], meter)
                 if run === new { new = relieved }
             }
             try dropSpareSpace()
+            meter?.finish()
             let old = runs.flatMap(\.segments)
             return try CompactionReport(old, removed: old, made: new.segments)
         }
@@ -155,12 +156,15 @@ extension Engine {
 
     /// Merges adjacent runs into one, which takes their place.
     @discardableResult
-    private func compact(_ runs: [SegmentRun]) throws(StoreError) -> SegmentRun {
-        let start = noteMergeStart(runs.flatMap(\.segments), runCount: runs.count)
+    private func compact(
+        _ runs: [SegmentRun], _ meter: CompactionMeter? = nil
+    ) throws(StoreError) -> SegmentRun {
+        let segments = runs.flatMap(\.segments)
+        let start = noteMergeStart(segments, runCount: runs.count)
         do throws(StoreError) {
-            let new = try mergeIntoOne(runs)
-            noteMerged(
-                runs.flatMap(\.segments), runCount: runs.count, into: new.segments, since: start)
+            try meter?.expect(segments)
+            let new = try mergeIntoOne(runs, meter)
+            noteMerged(segments, runCount: runs.count, into: new.segments, since: start)
             return new
         } catch {
             noteMergeFailed(error)
@@ -168,10 +172,12 @@ extension Engine {
         }
     }
 
-    private func mergeIntoOne(_ runs: [SegmentRun]) throws(StoreError) -> SegmentRun {
+    private func mergeIntoOne(
+        _ runs: [SegmentRun], _ meter: CompactionMeter?
+    ) throws(StoreError) -> SegmentRun {
         let writer = runWriter(movingValuesOf: sparseValueFiles(in: currentView))
         do throws(StoreError) {
-            guard let forgotten = try merge(runs, to: writer) else {
+            guard let forgotten = try merge(runs, to: writer, meter) else {
                 throw StoreError.closed(path)
             }
             try noteForgotten(forgotten)
@@ -189,7 +195,7 @@ extension Engine {
 
     /// - Returns: of which deletions nothing is left; nil if the merge was broken off.
     private func merge(
-        _ runs: [SegmentRun], to writer: SegmentRunWriter
+        _ runs: [SegmentRun], to writer: SegmentRunWriter, _ meter: CompactionMeter?
     ) throws(StoreError) -> [DatasetID: ForgottenDeletions]? {
         var cursors: [RunCursor] = []
         var losses = SegmentLosses()
@@ -203,7 +209,7 @@ extension Engine {
             cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
             reachesOldest: runs.last === currentView.runs.last,
             retention: retention(of:), isStoreRecordNeeded: isNeeded, losses: losses,
-            isCancelled: mergePause(writer))
+            isCancelled: mergePause(writer), meter: meter)
         return try merge.write(to: writer) ? merge.forgotten : nil
     }
 

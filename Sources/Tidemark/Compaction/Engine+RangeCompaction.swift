@@ -112,19 +112,21 @@ private struct Piece {
 
 extension Engine {
     func compact(
-        _ range: KeyRange, of state: DatasetState
+        _ range: KeyRange, of state: DatasetState, _ meter: CompactionMeter? = nil
     ) throws(StoreError) -> CompactionReport {
         guard state.isVisible else { throw .datasetNotFound(state.name) }
         try beginCompaction()
         defer { endCompaction() }
         let id = monitor.withLock { state.recordsID }
         guard id != 0 else { throw .datasetNotFound(state.name) }
-        return try stoppingOnFailure { () throws(StoreError) in try compact(range, of: id) }
+        return try stoppingOnFailure { () throws(StoreError) in
+            try compact(range, of: id, meter)
+        }
     }
 
     /// For whoever has the right to compact.
     func compact(
-        _ range: KeyRange, of dataset: DatasetID
+        _ range: KeyRange, of dataset: DatasetID, _ meter: CompactionMeter? = nil
     ) throws(StoreError) -> CompactionReport {
         let span = Span(range, in: dataset)
         let runs = currentView.runs
@@ -140,9 +142,10 @@ extension Engine {
         let sparse = sparseValueFiles(in: currentView, onlyOf: removed)
         let start = noteMergeStart(removed, runCount: parts.count + 1)
         do throws(StoreError) {
+            try meter?.expect(removed)
             let replacements = try write(
                 span, of: parts, into: target, isOldest: target.run === runs.last,
-                movingValuesOf: sparse)
+                movingValuesOf: sparse, meter)
             // If this fails nobody knows whether the manifest on disk names the new files already:
             // they stay, and opening removes them if it does not.
             try replace(replacements, removing: removed)
@@ -150,6 +153,7 @@ extension Engine {
                 !all.contains { $0 === segment }
             }
             noteMerged(removed, runCount: parts.count + 1, into: made, since: start)
+            meter?.finish()
             return try CompactionReport(all, removed: removed, made: made)
         } catch {
             noteMergeFailed(error)
@@ -162,13 +166,13 @@ extension Engine {
     /// - Parameter sparse: value files out of which values are moved.
     private func write(
         _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
-        movingValuesOf sparse: Set<UInt64>
+        movingValuesOf sparse: Set<UInt64>, _ meter: CompactionMeter?
     ) throws(StoreError) -> [RunReplacement] {
         var writers: [SegmentRunWriter] = []
         do throws(StoreError) {
             return try write(
                 span, of: newer, into: target, isOldest: isOldest, movingValuesOf: sparse,
-                &writers)
+                meter, &writers)
         } catch {
             removeFiles(of: writers)
             throw error
@@ -178,7 +182,8 @@ extension Engine {
     /// - Parameter writers: all that were begun, for the case of failure.
     private func write(
         _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
-        movingValuesOf sparse: Set<UInt64>, _ writers: inout [SegmentRunWriter]
+        movingValuesOf sparse: Set<UInt64>, _ meter: CompactionMeter?,
+        _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [RunReplacement] {
         var losses = SegmentLosses()
         var forgotten: [DatasetID: ForgottenDeletions] = [:]
@@ -193,7 +198,7 @@ extension Engine {
                     [
                         Piece(parts: [part], start: nil, end: span.start, reachesOldest: false),
                         Piece(parts: [part], start: span.end, end: nil, reachesOldest: false),
-                    ], movingValuesOf: sparse, &losses, &forgotten, &writers)
+                    ], movingValuesOf: sparse, meter, &losses, &forgotten, &writers)
             }
             replacements.append(part.replacement(with: kept))
         }
@@ -204,7 +209,7 @@ extension Engine {
                     parts: newer + [target], start: span.start, end: span.end,
                     reachesOldest: true),
                 Piece(parts: [target], start: span.end, end: nil, reachesOldest: isOldest),
-            ], movingValuesOf: sparse, &losses, &forgotten, &writers)
+            ], movingValuesOf: sparse, meter, &losses, &forgotten, &writers)
         try noteForgotten(forgotten)
         replacements.append(target.replacement(with: merged))
         return replacements
@@ -216,8 +221,9 @@ extension Engine {
     ///   - losses: of all that is merged; what is dropped comes in addition.
     ///   - forgotten: comes to hold the deletions of which nothing is left.
     private func write(
-        _ pieces: [Piece], movingValuesOf sparse: Set<UInt64>, _ losses: inout SegmentLosses,
-        _ forgotten: inout [DatasetID: ForgottenDeletions], _ writers: inout [SegmentRunWriter]
+        _ pieces: [Piece], movingValuesOf sparse: Set<UInt64>, _ meter: CompactionMeter?,
+        _ losses: inout SegmentLosses, _ forgotten: inout [DatasetID: ForgottenDeletions],
+        _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [SealedSegment] {
         let writer = runWriter(movingValuesOf: sparse)
         writers.append(writer)
@@ -232,7 +238,7 @@ extension Engine {
                 cursor: MergeCursor(memtables: [], runs: cursors, order: .forward),
                 reachesOldest: piece.reachesOldest, retention: retention(of:),
                 isStoreRecordNeeded: isNeeded, losses: losses, start: piece.start, end: piece.end,
-                isCancelled: pause)
+                isCancelled: pause, meter: meter)
             guard try merge.write(to: writer) else { throw .closed(path) }
             losses = merge.losses
             forgotten.merge(merge.forgotten) { $0.union($1) }

@@ -19,6 +19,8 @@ struct SegmentMerge {
     var end: KeyPosition?
     /// Called now and then; true abandons the work.
     let isCancelled: () -> Bool
+    /// Is told what was read, as often as it is asked whether to go on.
+    var meter: CompactionMeter?
 
     /// Returns false if the work was abandoned.
     ///
@@ -34,12 +36,15 @@ struct SegmentMerge {
         var hasWritten = false
         var lost = HistoryLoss()
         var steps = 0
+        var bytesRead = 0
         while let entry = cursor.entry {
             if let end, !end.isBehind(entry) { break }
             // Large values count for more, so that nobody who asks has to wait long.
             steps += 1 + entry.valueCount >> 10
+            bytesRead += entry.key.count + entry.valueCount
             if steps >= Self.stepsMax {
-                steps = 0
+                meter?.add(bytesRead)
+                (steps, bytesRead) = (0, 0)
                 if isCancelled() { return false }
             }
             if dataset != entry.dataset {
@@ -75,6 +80,7 @@ struct SegmentMerge {
         if let dataset { end(dataset, lost, kept) }
         try losses.removeAll { (id) throws(StoreError) in try !retention(id).isLive }
         try output.note(losses)
+        meter?.add(bytesRead)
         return true
     }
 

@@ -29,18 +29,26 @@ extension Store {
     /// - Parameters:
     ///   - datasetsMax: how many datasets to look at, in the order of their names.
     ///   - changesMax: how many changes to look at, of all of them, for deletions that are held.
+    ///   - tell: called now and then: how many changes have been looked at, and about which share
+    ///     of the work is done, 0...1. Each dataset counts for the same.
     /// - Returns: also whether that was enough. If not, all numbers are least ones.
     package func peerLags(
-        datasetsMax: Int, changesMax: Int
+        datasetsMax: Int, changesMax: Int,
+        tell: ((_ changeCount: Int, _ share: Double) -> Void)? = nil
     ) throws(StoreError) -> (peers: [PeerLag], isWhole: Bool) {
         let names = try datasetNames()
         var peers: [ReplicaID: PeerLag] = [:]
         var changesLeft = changesMax
         var isWhole = names.count <= datasetsMax
-        for name in names.prefix(datasetsMax) {
+        let count = min(names.count, datasetsMax)
+        for (index, name) in names.prefix(datasetsMax).enumerated() {
             guard let dataset = try existingDataset(name) else { continue }
-            let found = try dataset.peers(changesMax: changesLeft)
+            let before = changesMax - changesLeft
+            let found = try dataset.peers(changesMax: changesLeft) { changeCount, share in
+                tell?(before + changeCount, (Double(index) + share) / Double(count))
+            }
             changesLeft -= found.changeCount
+            tell?(changesMax - changesLeft, Double(index + 1) / Double(count))
             isWhole = isWhole && found.isWhole
             for status in found.peers {
                 peers[status.replica, default: PeerLag(replica: status.replica)].add(status)

@@ -42,6 +42,9 @@ package struct SpaceSurvey: Hashable, Sendable {
         package internal(set) var found = Counts()
         /// The same for equal stretches of the segment in the order of its entries.
         package internal(set) var cells: [Counts] = []
+        /// What each of ``SpaceSurvey/heaviest`` has of it, in that order, and at last what all
+        /// else has, the store's own records included. Empty if that one is.
+        package internal(set) var portions: [Portion] = []
         /// Whether every entry was looked at.
         package internal(set) var isExact = true
 
@@ -80,6 +83,9 @@ package struct SpaceSurvey: Hashable, Sendable {
     package let segments: [Segment]
     /// Those of users in the order of their names, then the store's own, then what none has.
     package let datasets: [Dataset]
+    /// Names of those with the most bytes of keys and values, these first; as many as were asked
+    /// for.
+    package let heaviest: [String]
     /// Oldest first.
     package let valueFiles: [StoreUsage.ValueFile]
     /// Of all segments and value files.
@@ -110,12 +116,18 @@ extension Store {
     /// Where the space goes. O(segments, datasets in each, and what the logs hold), with a bounded
     /// number of blocks read.
     ///
-    /// - Parameter cellsMax: stretches that a segment's map has at most: 1...
+    /// - Parameters:
+    ///   - cellsMax: stretches that a segment's map has at most: 1...
+    ///   - heaviestMax: datasets of which it is told what each segment holds of them: 0...
+    ///   - tell: called after each segment.
     /// - Throws: `corruption`, `inputOutput`, `closed`.
-    package func spaceSurvey(cellsMax: Int = 32) throws(StoreError) -> SpaceSurvey {
+    package func spaceSurvey(
+        cellsMax: Int = 32, heaviestMax: Int = 0, tell: () -> Void = {}
+    ) throws(StoreError) -> SpaceSurvey {
         let view = try engine.moment().view
-        var work = SurveyWork(engine, view, cellsMax: max(1, cellsMax))
-        return try work.survey()
+        let heaviest = try HeaviestDatasets(heaviestMax, of: view, in: engine)
+        var work = SurveyWork(engine, view, cellsMax: max(1, cellsMax), heaviest)
+        return try work.survey(tell)
     }
 }
 
@@ -124,6 +136,7 @@ private struct SurveyWork {
     private let engine: Engine
     private let view: ReadView
     private let cellsMax: Int
+    private let heaviest: HeaviestDatasets
     private var bytesLeft = SpaceSurvey.sampledBytesMax
     private var rows: [DatasetID: SpaceSurvey.Dataset] = [:]
     /// Of the segment that is looked at.
@@ -131,18 +144,22 @@ private struct SurveyWork {
 
     private struct Share {
         var entryCount = 0
-        var found = SpaceSurvey.Counts()
+        var portion = SpaceSurvey.Portion()
     }
 
-    init(_ engine: Engine, _ view: ReadView, cellsMax: Int) {
+    init(_ engine: Engine, _ view: ReadView, cellsMax: Int, _ heaviest: HeaviestDatasets) {
         self.engine = engine
         self.view = view
         self.cellsMax = cellsMax
+        self.heaviest = heaviest
     }
 
-    mutating func survey() throws(StoreError) -> SpaceSurvey {
+    mutating func survey(_ tell: () -> Void) throws(StoreError) -> SpaceSurvey {
         var segments: [SpaceSurvey.Segment] = []
-        for memtable in view.memtables { segments.append(try segment(memtable)) }
+        for memtable in view.memtables {
+            segments.append(try segment(memtable))
+            tell()
+        }
         let sealedCount = max(1, view.segments.count)
         let samples = min(
             SpaceSurvey.samplesMax,
@@ -150,12 +167,14 @@ private struct SurveyWork {
         for (run, content) in view.runs.enumerated() {
             for sealed in content.segments {
                 segments.append(try segment(sealed, run: run, samples: samples))
+                tell()
             }
         }
         let valueFiles = engine.usage(of: view)
         let values = valueFiles.reduce(0) { $0 + $1.fileBytes }
         return SpaceSurvey(
-            segments: segments, datasets: try datasets(), valueFiles: valueFiles,
+            segments: segments, datasets: try datasets(), heaviest: heaviest.names,
+            valueFiles: valueFiles,
             fileBytes: segments.reduce(values) { $0 + $1.fileBytes })
     }
 
@@ -284,7 +303,7 @@ private struct SurveyWork {
         }
         add(to: &counts)
         guard entry.dataset != 0 else { return }
-        add(to: &shares[entry.dataset, default: Share()].found)
+        add(to: &shares[entry.dataset, default: Share()].portion.found)
     }
 
     /// Segments are sampled with different densities, so each counts by itself.
@@ -295,10 +314,11 @@ private struct SurveyWork {
         segment.cells = cells
         segment.isExact = isExact
         for cell in cells { segment.found += cell }
+        segment.portions = portions(of: segment)
         for (dataset, share) in shares {
             guard var row = rows[dataset] else { continue }
-            row.found += share.found
-            if let live = share.found.liveShare {
+            row.found += share.portion.found
+            if let live = share.portion.found.liveShare {
                 row.liveSum += live * Double(share.entryCount)
             } else {
                 row.unseenCount += share.entryCount
@@ -307,6 +327,18 @@ private struct SurveyWork {
         }
         shares = [:]
         return segment
+    }
+
+    private func portions(of segment: SpaceSurvey.Segment) -> [SpaceSurvey.Portion] {
+        guard !heaviest.datasets.isEmpty else { return [] }
+        var rest = SpaceSurvey.Portion(contentBytes: segment.contentBytes, found: segment.found)
+        var portions: [SpaceSurvey.Portion] = []
+        for dataset in heaviest.datasets {
+            let portion = shares[dataset]?.portion ?? SpaceSurvey.Portion()
+            portions.append(portion)
+            rest.subtract(portion)
+        }
+        return portions + [rest]
     }
 
     private mutating func note(
@@ -321,7 +353,10 @@ private struct SurveyWork {
         row.keyBytes &+= keyBytes
         row.valueBytes &+= valueBytes
         rows[dataset] = row
-        shares[dataset, default: Share()].entryCount += entryCount
+        var share = shares[dataset] ?? Share()
+        share.entryCount += entryCount
+        share.portion.contentBytes &+= keyBytes &+ valueBytes
+        shares[dataset] = share
     }
 
     /// nil if no dataset has the number any more. Asked once for each.
@@ -368,6 +403,16 @@ extension SpaceSurvey.Counts {
         left.ownerless += right.ownerless
         left.bytes += right.bytes
         left.liveBytes += right.liveBytes
+    }
+
+    /// - Parameter right: a part of the left.
+    static func -= (left: inout Self, right: Self) {
+        left.live -= right.live
+        left.deletions -= right.deletions
+        left.superseded -= right.superseded
+        left.ownerless -= right.ownerless
+        left.bytes -= right.bytes
+        left.liveBytes -= right.liveBytes
     }
 }
 

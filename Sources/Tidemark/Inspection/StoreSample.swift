@@ -34,9 +34,10 @@ extension Store {
     /// - Parameters:
     ///   - entriesMax: about how many to look at: 1...
     ///   - body: called for each.
+    ///   - tell: called after each segment.
     /// - Throws: `closed`, `inputOutput`; `corruption` if the tables of a segment are damaged.
     package func sampleEntries(
-        about entriesMax: Int, _ body: (SampledEntry) -> Void
+        about entriesMax: Int, _ body: (SampledEntry) -> Void, tell: () -> Void = {}
     ) throws(StoreError) -> SampleReport {
         let view = try engine.moment().view
         let sealedCount = view.segments.reduce(0) { $0 + Int(clamping: $1.footer.entryCount) }
@@ -45,6 +46,7 @@ extension Store {
         var report = SampleReport()
         for memtable in view.memtables {
             memtable.sample(every: stride, into: &report, body)
+            tell()
         }
         let buffer = BlockBuffer()
         for segment in view.segments {
@@ -55,6 +57,7 @@ extension Store {
                 guard error.code == .corruption else { throw error }
                 report.blocksDamaged += 1
             }
+            tell()
         }
         return report
     }

@@ -6,10 +6,12 @@ extension Engine {
     ///   - forgotten: tombstones that had seen no more than this do not count.
     ///   - isExchange: whether they are for a peer, which is told of what a deleted dataset still
     ///     holds, too.
+    ///   - tell: called now and then while all records are walked over, with the bytes of keys and
+    ///     values since the last call.
     /// - Throws: `datasetNotFound` unless `isExchange`, and what reading throws.
     func recordSums(
         of state: DatasetState, _ kind: SumKind, forgotten: VersionVector = VersionVector(),
-        isExchange: Bool
+        isExchange: Bool, tell: ((UInt64) -> Void)? = nil
     ) throws(StoreError) -> RecordSums {
         let (moment, id, tails, knowledge) = try monitor.withLock { () throws(StoreError) in
             try checkOpen()
@@ -31,7 +33,8 @@ extension Engine {
             sumTables.keep(table)
             return RecordSums(table, scan, knowledge)
         }
-        let table = try scan.table(syncCount: knowledge.syncCount, segments: segments)
+        let table = try scan.table(
+            syncCount: knowledge.syncCount, segments: segments, tell: tell)
         if id != 0 { sumTables.keep(table) }
         return RecordSums(table, scan, knowledge)
     }

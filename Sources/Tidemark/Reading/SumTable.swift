@@ -161,6 +161,9 @@ struct SumScan: Sendable {
     /// Tombstones that had seen no more than this do not count.
     var forgotten = VersionVector()
 
+    /// Records between two words on how far a walk has come.
+    private static let recordsUntoldMax = 4_096
+
     /// By which a hash is made; nil if the time does not matter.
     var now: UInt64? { kind == .contents ? moment.now : nil }
 
@@ -212,10 +215,23 @@ struct SumScan: Sendable {
     }
 
     /// A table made anew.
-    func table(syncCount: SyncCount, segments: [UInt64]) throws(StoreError) -> SumTable {
+    ///
+    /// - Parameter tell: called now and then with the bytes of keys and values since the last call.
+    func table(
+        syncCount: SyncCount, segments: [UInt64], tell: ((UInt64) -> Void)? = nil
+    ) throws(StoreError) -> SumTable {
+        var (untoldCount, untoldBytes) = (0, 0 as UInt64)
         var maker = SumLeafMaker(
             from: [], recordsMax: SumTable.leafRecordsMin, leavesMax: SumTable.leavesMax, now: now)
-        try forEach(in: .all) { entry, hash in maker.add(entry, hash) }
+        try forEach(in: .all) { entry, hash in
+            maker.add(entry, hash)
+            untoldBytes &+= UInt64(entry.key.count + entry.valueCount)
+            untoldCount += 1
+            guard untoldCount >= Self.recordsUntoldMax else { return }
+            tell?(untoldBytes)
+            (untoldCount, untoldBytes) = (0, 0)
+        }
+        tell?(untoldBytes)
         let leafRecordsMax = maker.recordsMax
         return SumTable(
             self, syncCount: syncCount, segments: segments, leafRecordsMax: leafRecordsMax,

@@ -44,13 +44,17 @@ import TidemarkSync
         let page = try page(file)
         try expectWellFormed(page)
         for title in [
-            "Space by file", "Space by dataset", "Writes over time", "Changes exchanged",
-            "Who has seen whose writes", "Key sizes", "Value sizes", "Conflicts over time",
+            "Space by file", "Space by dataset", "Space by segment and dataset",
+            "Writes over time", "Changes exchanged", "Who has seen whose writes", "Key sizes",
+            "Value sizes", "Conflicts over time",
         ] {
             #expect(page.contains("<h2>\(title)</h2>"), "\(title)")
         }
         for dataset in ["stock", "recipes", "prices", "photos"] {
             #expect(page.contains(">\(dataset)<"), "\(dataset)")
+        }
+        for column in ["stock", "photos", "others"] {
+            #expect(page.contains("<title>\(column)</title>"), "\(column)")
         }
         #expect(page.contains(FixtureNames.shop.description))
         #expect(page.contains("\(FixtureNames.shop.shortDescription) (own)"))
@@ -151,6 +155,32 @@ import TidemarkSync
         #expect(Timeline([], now: now).isEmpty)
         let one = Timeline([(name: "a", moments: [(at: 7, weight: 1)])], now: now)
         #expect(one.series[0].bins.first == 1 && one.stepMilliseconds == 1)
+    }
+
+    /// What has no row or no column of its own is in that of the others: all bytes, each once.
+    @Test func segmentsAndDatasetsCross() throws {
+        let directory = try TemporaryDirectory()
+        let store = try Store.open(at: directory["store"], options: StoreOptions())
+        let names = ["small", "large", "least"]
+        for (name, count) in zip(names, [20, 200, 1]) {
+            let dataset = try store.dataset(name)
+            for number in 0..<count { try dataset.put("some value", for: "key \(number)") }
+        }
+        try store.compact()
+        try store.dataset("small").put("new", for: "key 0")
+        let survey = try store.spaceSurvey(heaviestMax: 2)
+        let crossing = SpaceCrossing(survey, rowsMax: 1)
+        #expect(crossing.columns == ["large", "small", "others"])
+        #expect(crossing.rows.count == 2 && crossing.rows.last?.label == "others (1)")
+        #expect(!crossing.hasUnknown)
+        let all = crossing.rows.flatMap(\.cells).reduce(0) { $0 + $1.all }
+        #expect(all == survey.segments.reduce(0) { $0 + $1.contentBytes })
+        let sealed = try #require(crossing.rows.first)
+        #expect(sealed.cells[0].dead == 0 && sealed.cells[0].live > 200 * 10)
+        // Its first key was overwritten.
+        #expect(sealed.cells[1].dead == UInt64("key 0".utf8.count + "some value".utf8.count))
+        #expect(SpaceCrossing(try store.spaceSurvey(), rowsMax: 1).rows.isEmpty)
+        try store.close()
     }
 
     @Test func textIsEscaped() {

@@ -113,5 +113,22 @@ import Testing
             ProgressBar.line(
                 "importing", bytes: 25, total: 100, items: 600_000, elapsed: .seconds(2))
                 == "importing [======>.................]  25%  300,000 lines/s  0:06 left")
+        #expect(
+            ProgressBar.line(
+                "counting", bytes: 25, total: 100, items: 60, unit: "changes",
+                elapsed: .seconds(2))
+                == "counting [======>.................]  25%  30 changes/s  0:06 left")
+    }
+
+    /// The name of a dataset may come from a peer.
+    @Test func theProgressBarTakesAnyName() {
+        let name = "comparing \u{1B}[2J\u{202E}" + String(repeating: "long ", count: 40)
+        for total in [nil, 100] as [UInt64?] {
+            let line = ProgressBar.line(
+                name, bytes: 25, total: total, items: nil, elapsed: .seconds(2))
+            #expect(TerminalText.width(of: line) <= 79)
+            #expect(!line.contains("\u{1B}") && !line.contains("\u{202E}"))
+            #expect(line.hasPrefix("comparing "))
+        }
     }
 }

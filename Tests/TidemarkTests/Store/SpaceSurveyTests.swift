@@ -57,6 +57,53 @@ struct SpaceSurveyTests {
         #expect((27_000...33_000).contains(live), "\(live)")
     }
 
+    /// What each segment holds of the heaviest datasets, and what of all else.
+    @Test func portionsOfTheHeaviest() throws {
+        let names = ["light", "heavy", "middle"]
+        for (name, count) in zip(names, [1, 100, 10]) {
+            let dataset = try fixture.store.dataset(name)
+            for number in 0..<count { try dataset.put("a value", for: "key \(100 + number)") }
+        }
+        try fixture.store.sealAll()
+        for number in 0..<4 {
+            try fixture.store.dataset("middle").delete("key \(100 + number)")
+        }
+        var toldCount = 0
+        let survey = try fixture.store.spaceSurvey(heaviestMax: 2) { toldCount += 1 }
+        #expect(survey.heaviest == ["heavy", "middle"])
+        #expect(toldCount == survey.segments.count)
+        for segment in survey.segments {
+            #expect(segment.portions.count == 3)
+            let sum = segment.portions.reduce(0) { $0 + $1.contentBytes }
+            #expect(sum == segment.contentBytes)
+        }
+        let sealed = try #require(survey.segments.last)
+        let recordBytes = UInt64("key 100".utf8.count + "a value".utf8.count)
+        #expect(sealed.portions[0].contentBytes == 100 * recordBytes)
+        #expect(sealed.portions[0].liveBytesEstimate == 100 * recordBytes)
+        #expect(sealed.portions[1].contentBytes == 10 * recordBytes)
+        #expect(sealed.portions[1].liveBytesEstimate == 6 * recordBytes)
+        #expect(sealed.portions[1].found.superseded == 4)
+        let log = try #require(survey.segments.first)
+        #expect(!log.isSealed && log.portions[1].found.deletions == 4)
+        #expect(log.portions[0].contentBytes == 0 && log.portions[0].liveBytesEstimate == 0)
+        #expect(try fixture.store.spaceSurvey().segments.allSatisfy(\.portions.isEmpty))
+    }
+
+    /// What is left of a deleted dataset has no name that it could be shown by.
+    @Test func deletedDatasetsAreAmongTheOthers() throws {
+        for (name, count) in [("gone", 50), ("kept", 5)] {
+            let dataset = try fixture.store.dataset(name)
+            for number in 0..<count { try dataset.put("a value", for: "key \(number)") }
+        }
+        try fixture.store.sealAll()
+        try fixture.store.deleteDataset("gone")
+        let survey = try fixture.store.spaceSurvey(heaviestMax: 1)
+        #expect(survey.heaviest == ["kept"])
+        let sealed = try #require(survey.segments.last)
+        #expect(sealed.portions.last?.found.ownerless == 50)
+    }
+
     @Test func deletedDatasetsLeaveSomethingBehind() throws {
         let gone = try fixture.store.dataset("gone")
         for number in 0..<5 { try gone.put("value", for: "key \(number)") }

@@ -36,12 +36,7 @@ struct CompactCommand: StoreCommand {
         let store = try target.openExisting(
             StoreOptions(historyVersions: retention.history, compactsAutomatically: false))
         let before = try store.usage()
-        let report: CompactionReport
-        if let dataset {
-            report = try target.dataset(dataset, in: store).compact(range)
-        } else {
-            report = try store.compact()
-        }
+        let report = try compact(store, range)
         let after = try store.usage()
         try store.close()
         if format.json {
@@ -52,6 +47,16 @@ struct CompactCommand: StoreCommand {
             try output.writeLine("dropped \(dropped(report))")
             try output.writeLine("freed   \(freed(report))")
         }
+    }
+
+    private func compact(_ store: Store, _ range: KeyRange) throws -> CompactionReport {
+        let bar = ProgressBar("compacting")
+        defer { bar.finish() }
+        func tell(_ progress: CompactionProgress) {
+            bar.update(bytes: progress.bytesDone, of: progress.bytesTotal)
+        }
+        guard let dataset else { return try store.compact(progress: tell) }
+        return try target.dataset(dataset, in: store).compact(range, progress: tell)
     }
 
     private func plan(_ range: KeyRange, _ output: OutputStream) throws {

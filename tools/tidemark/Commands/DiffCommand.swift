@@ -78,7 +78,7 @@ struct DiffCommand: StoreCommand {
         _ first: Store, with path: String, _ range: KeyRange, _ listing: DifferenceListing
     ) async throws {
         let second = try StoreArgument(path: path).openForReading()
-        let progress = try ComparisonProgress(of: [first, second])
+        let progress = ComparisonProgress(of: [first, second])
         defer { progress.finish() }
         for name in try names(in: first, second) {
             let left = try first.existingDataset(name)
@@ -116,7 +116,7 @@ struct DiffCommand: StoreCommand {
         of store: Store, _ range: KeyRange, _ listing: DifferenceListing
     ) throws {
         let names = try dataset.isEmpty ? store.datasetNames() : dataset
-        let progress = try ComparisonProgress(of: [store, store])
+        let progress = ComparisonProgress(of: [store, store])
         defer { progress.finish() }
         for name in names {
             let dataset = try target.dataset(name, in: store)

@@ -37,8 +37,11 @@ struct DigestCommand: StoreCommand {
     private func list(_ store: Store, _ output: OutputStream) throws {
         let table = TableWriter(
             [Column("DATASET", flexibleDownTo: 12), Column("DIGEST")], output: output)
+        let progress = ComparisonProgress(of: [store], "digesting", datasets: dataset)
+        defer { progress.finish() }
         for name in try dataset.isEmpty ? store.datasetNames() : dataset {
-            let digest = try target.dataset(name, in: store).digest()
+            let digest = try target.dataset(name, in: store).digest(tell: progress.add)
+            progress.finish()
             if format.json {
                 var line = JSONLine()
                 line.add("dataset", name)
@@ -63,11 +66,15 @@ struct DigestCommand: StoreCommand {
         let names =
             dataset.isEmpty
             ? Set(try first.datasetNames()).union(try second.datasetNames()).sorted() : dataset
+        let progress = ComparisonProgress(of: [first, second], "digesting", datasets: dataset)
+        defer { progress.finish() }
         var differingCount = 0
         for name in names {
             let pair = DigestPair(
-                dataset: name, first: try first.existingDataset(name)?.digest(),
-                second: try second.existingDataset(name)?.digest())
+                dataset: name,
+                first: try first.existingDataset(name)?.digest(tell: progress.add),
+                second: try second.existingDataset(name)?.digest(tell: progress.add))
+            progress.finish()
             guard pair.first != nil || pair.second != nil else {
                 throw CommandFailure(
                     .negative,

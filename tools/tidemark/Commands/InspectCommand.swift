@@ -25,15 +25,24 @@ struct InspectCommand: StoreCommand {
     /// What is looked at so that the answer comes at once.
     private static let datasetsMax = 1_000
     private static let changesMax = 100_000
+    /// Into which the bar divides what there is to count.
+    private static let barSteps: UInt64 = 1_000_000
     /// Rows of a table that fit a screen.
     private static let rowsMax = 20
 
     mutating func run(_ output: OutputStream) async throws {
         let store = try target.openForReading()
+        let bar = ProgressBar("counting", unit: "changes")
+        defer { bar.finish() }
         let survey = try store.spaceSurvey(cellsMax: format.json ? 32 : InspectTables.mapColumns)
         let lags = try store.peerLags(
             datasetsMax: all ? .max : Self.datasetsMax,
-            changesMax: all ? .max : Self.changesMax)
+            changesMax: all ? .max : Self.changesMax
+        ) { changeCount, share in
+            let steps = UInt64(Double(Self.barSteps) * share)
+            bar.update(bytes: steps, of: Self.barSteps, items: changeCount)
+        }
+        bar.finish()
         let replica = store.replicaID
         try store.close()
         if format.json {

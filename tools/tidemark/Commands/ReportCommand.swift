@@ -21,8 +21,14 @@ struct ReportCommand: StoreCommand {
     mutating func run(_ output: OutputStream) async throws {
         // What is read is read once, and a cache would only take memory.
         let store = try target.openExisting(StoreOptions(isReadOnly: true, blockCacheBytes: 0))
+        let bar = ProgressBar("looking", unit: "steps")
+        defer { bar.finish() }
         let data = try ReportData(
-            store, path: target.store, now: SystemStorage().wallClockMilliseconds())
+            store, path: target.store, now: SystemStorage().wallClockMilliseconds()
+        ) { stepsDone, stepsTotal in
+            bar.update(bytes: UInt64(stepsDone), of: UInt64(stepsTotal), items: stepsDone)
+        }
+        bar.finish()
         try store.close()
         try ReplacedFile.write(file) { try ReportPage(data, $0).write() }
         let sample = data.sample

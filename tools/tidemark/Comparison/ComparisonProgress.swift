@@ -1,18 +1,41 @@
 import Tidemark
 
-/// How far a walk over whole stores has come.
+/// How far a walk over the records of stores has come.
 final class ComparisonProgress {
-    private let bar = ProgressBar("comparing")
-    private let bytesTotal: UInt64
+    private let bar: ProgressBar
+    private let stores: [Store]
+    private let datasets: Set<String>
+    /// Asked for only by a walk that takes long enough for a bar, since the tables of all segments
+    /// are read for it.
+    private lazy var bytesTotal = estimate()
     private var bytesDone: UInt64 = 0
 
-    init(of stores: [Store]) throws {
-        // What is sealed and what is in the logs: an estimate, since superseded versions count.
-        bytesTotal = try stores.reduce(0) { sum, store in
-            let usage = try store.usage()
-            return usage.segments.reduce(sum) { $0 + ($1.isSealed ? 0 : $1.storedBytes) }
-                + usage.datasets.reduce(0) { $0 + $1.keyBytes + $1.valueBytes }
+    /// - Parameters:
+    ///   - label: what is done.
+    ///   - datasets: that are walked over; empty for all.
+    init(of stores: [Store], _ label: String = "comparing", datasets: [String] = []) {
+        bar = ProgressBar(label)
+        self.stores = stores
+        self.datasets = Set(datasets)
+    }
+
+    /// What is sealed and what is in the logs: superseded versions count, too. nil if damage keeps
+    /// it from being told, which whoever reads the records is to find.
+    private func estimate() -> UInt64? {
+        var sum: UInt64 = 0
+        for store in stores {
+            guard let usage = try? store.usage() else { return nil }
+            for segment in usage.segments where !segment.isSealed { sum += segment.storedBytes }
+            for dataset in usage.datasets where isWalkedOver(dataset.name) {
+                sum += dataset.keyBytes + dataset.valueBytes
+            }
         }
+        return sum
+    }
+
+    private func isWalkedOver(_ dataset: String?) -> Bool {
+        guard !datasets.isEmpty else { return true }
+        return dataset.map { datasets.contains($0) } ?? false
     }
 
     var label: String {

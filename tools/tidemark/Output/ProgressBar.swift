@@ -11,22 +11,27 @@ final class ProgressBar {
     /// What the command is doing.
     var label: String
 
+    /// What is counted where the rate is not in bytes.
+    private let unit: String
     private let isShown: Bool
     private let start = ContinuousClock.now
     private var lastDrawn: ContinuousClock.Instant?
 
-    /// - Parameter isTerminal: whether there is somebody to look; asked of standard error if nil.
-    init(_ label: String, isTerminal: Bool? = nil) {
+    /// - Parameters:
+    ///   - unit: of the items that ``update(bytes:of:items:)`` is told of.
+    ///   - isTerminal: whether there is somebody to look; asked of standard error if nil.
+    init(_ label: String, unit: String = "lines", isTerminal: Bool? = nil) {
         self.label = label
+        self.unit = unit
         isShown = isTerminal ?? (isatty(2) == 1)
     }
 
     /// Redraws the bar if it is time to.
     /// - Parameters:
     ///   - bytes: done so far.
-    ///   - total: of bytes; nil if nobody knows, as of a pipe.
+    ///   - total: of bytes; nil if nobody knows, as of a pipe. Asked for only when it is drawn.
     ///   - items: done so far, for the rate; nil to tell the rate in bytes.
-    func update(bytes: UInt64, of total: UInt64?, items: Int? = nil) {
+    func update(bytes: UInt64, of total: @autoclosure () -> UInt64?, items: Int? = nil) {
         guard isShown else { return }
         let now = ContinuousClock.now
         guard now - start >= Self.delay, lastDrawn.map({ now - $0 >= Self.interval }) ?? true else {
@@ -34,7 +39,7 @@ final class ProgressBar {
         }
         lastDrawn = now
         let line = Self.line(
-            label, bytes: bytes, total: total, items: items, elapsed: now - start)
+            label, bytes: bytes, total: total(), items: items, unit: unit, elapsed: now - start)
         draw("\r\u{1B}[K" + line)
     }
 
@@ -47,15 +52,31 @@ final class ProgressBar {
     }
 
     /// `importing [=========>..........]  45%  212,345 lines/s  0:07 left`, at most 79 columns.
+    ///
+    /// - Parameter label: may have a name from anywhere in it; it is escaped and cut to what room
+    ///   there is.
     static func line(
-        _ label: String, bytes: UInt64, total: UInt64?, items: Int?, elapsed: Duration
+        _ label: String, bytes: UInt64, total: UInt64?, items: Int?, unit: String = "lines",
+        elapsed: Duration
+    ) -> String {
+        let rest = Self.rest(
+            bytes: bytes, total: total, items: items, unit: unit, elapsed: elapsed)
+        let room = max(1, columnsMax - TerminalText.width(of: rest))
+        return TerminalText.escaped(label, columnsMax: room) + rest
+    }
+
+    private static let columnsMax = 79
+
+    /// What stands behind the label.
+    private static func rest(
+        bytes: UInt64, total: UInt64?, items: Int?, unit: String, elapsed: Duration
     ) -> String {
         let seconds = max(0.001, elapsed / .seconds(1))
         let rate =
-            items.map { "\(Quantities.grouped(Int(Double($0) / seconds))) lines/s" }
+            items.map { "\(Quantities.grouped(Int(Double($0) / seconds))) \(unit)/s" }
             ?? "\(Quantities.bytes(UInt64(Double(bytes) / seconds)))/s"
         guard let total, total > 0 else {
-            return "\(label)  \(Quantities.bytes(bytes))  \(rate)"
+            return "  \(Quantities.bytes(bytes))  \(rate)"
         }
         let fraction = min(1, Double(bytes) / Double(total))
         // Bounded, because the first estimates of a slow start can be beyond any integer.
@@ -67,7 +88,7 @@ final class ProgressBar {
             + String(repeating: ".", count: max(0, cells - filled - 1))
         let percent = String(Int(fraction * 100))
         let padding = String(repeating: " ", count: 3 - percent.count)
-        return "\(label) [\(bar)] \(padding)\(percent)%  \(rate)  "
+        return " [\(bar)] \(padding)\(percent)%  \(rate)  "
             + "\(Quantities.clock(seconds: Int(left.rounded(.up)))) left"
     }
 

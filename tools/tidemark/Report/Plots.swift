@@ -104,6 +104,40 @@ enum Plots {
         return svg + "</svg>\n"
     }
 
+    /// Bars in rows and columns, all to one scale, with the bytes above each.
+    static func crossing(_ crossing: SpaceCrossing, title: String) -> String {
+        let (left, top, rowHeight, gap) = (labelWidth, 22, 32, 8)
+        let step = (width - left) / max(1, crossing.columns.count)
+        let scale = Double(step - gap) / Double(max(1, crossing.bytesMax))
+        var svg = opening(height: top + crossing.rows.count * rowHeight + 6, title: title)
+        for (column, name) in crossing.columns.enumerated() {
+            let short = TerminalText.escaped(name, columnsMax: 11)
+            // The whole name is shown to whoever points at it.
+            svg +=
+                "<text x=\"\(left + column * step)\" y=\"14\" text-anchor=\"start\">"
+                + "<title>\(HTMLText.escaped(name))</title>\(HTMLText.marked(short))</text>"
+        }
+        for (number, row) in crossing.rows.enumerated() {
+            let y = top + number * rowHeight
+            let label = TerminalText.escaped(row.label, columnsMax: 22)
+            svg += text(label, x: left - 8, y: y + 20, anchor: "end")
+            for (column, cell) in row.cells.enumerated() where cell.all > 0 {
+                let x = left + column * step
+                svg += text(Quantities.bytes(cell.all), x: x, y: y + 12, anchor: "start")
+                var start = Double(x)
+                for (style, bytes) in [
+                    ("live", cell.live), ("dead", cell.dead), ("keys", cell.unknown),
+                ] where bytes > 0 {
+                    // Something is visible of everything that is there.
+                    let length = max(1, Double(bytes) * scale)
+                    svg += rectangle(style, x: start, y: Double(y + 16), length, 10)
+                    start += length
+                }
+            }
+        }
+        return svg + "</svg>\n"
+    }
+
     // MARK: - Pieces
 
     private static func opening(height: Int, title: String) -> String {

@@ -9,6 +9,8 @@ struct ReportData {
     static let datasetsMax = 1_000
     static let momentsMax = 50_000
     static let matricesMax = 4
+    /// Datasets of which it is told what each segment holds of them.
+    static let heaviestMax = 6
 
     let path: String
     let replica: ReplicaID
@@ -25,13 +27,26 @@ struct ReportData {
     let matrices: [VectorMatrix]
     let datasetCount: Int
 
-    init(_ store: Store, path: String, now: UInt64) throws {
+    /// - Parameter tell: called after each of the steps that are to be done: how many are, and of
+    ///   how many.
+    init(
+        _ store: Store, path: String, now: UInt64,
+        tell: (_ stepsDone: Int, _ stepsTotal: Int) -> Void = { _, _ in }
+    ) throws {
         self.path = path
         self.now = now
         replica = store.replicaID
-        survey = try store.spaceSurvey()
+        let names = try store.datasetNames()
+        let stepsTotal = try 2 * store.segmentFiles().count + min(names.count, Self.datasetsMax)
+        var stepsDone = 0
+        func step() {
+            stepsDone += 1
+            tell(stepsDone, stepsTotal)
+        }
+        survey = try store.spaceSurvey(heaviestMax: Self.heaviestMax, tell: step)
         var entries = SampledEntries()
-        sample = try store.sampleEntries(about: Self.sampledMax) { entries.add($0) }
+        sample = try store.sampleEntries(
+            about: Self.sampledMax, { entries.add($0) }, tell: step)
         keySizes = entries.keySizes
         valueSizes = entries.valueSizes
         writes = Timeline(
@@ -39,10 +54,10 @@ struct ReportData {
                 (name: "puts", moments: entries.puts),
                 (name: "deletions", moments: entries.deletions),
             ], now: now)
-        let names = try store.datasetNames()
         datasetCount = names.count
         var past = DatasetPasts()
         for name in names.prefix(Self.datasetsMax) {
+            defer { step() }
             guard let dataset = try store.existingDataset(name) else { continue }
             try past.add(dataset)
         }

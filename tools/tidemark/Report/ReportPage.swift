@@ -3,6 +3,7 @@ import Tidemark
 /// One self-contained page: no script, and nothing from elsewhere.
 struct ReportPage {
     private static let segmentsMax = 40
+    private static let crossedMax = 24
     private static let datasetsMax = 20
 
     private let data: ReportData
@@ -18,6 +19,7 @@ struct ReportPage {
         try writeOverview()
         try writeSegments()
         try writeDatasets()
+        try writeCrossing()
         try writeTimelines()
         try writeMatrices()
         try writeSizes()
@@ -123,6 +125,20 @@ struct ReportPage {
         try output.write(
             Plots.bars(bars, title: "Bytes of keys and values of each dataset, all versions"))
         try writeLeftOut(datasets.count - shown.count, "dataset")
+    }
+
+    /// Each dataset's bytes in each segment: the heaviest of both, and all others in one row and
+    /// one column, so that every byte is in the plot once.
+    private func writeCrossing() throws {
+        let crossing = SpaceCrossing(data.survey, rowsMax: Self.crossedMax)
+        var legend = [("live", "live"), ("dead", "superseded or deleted")]
+        if crossing.hasUnknown { legend.append(("keys", "not in the sample")) }
+        try section("Space by segment and dataset", legend: legend)
+        guard !crossing.rows.isEmpty else { return try output.write("<p>No dataset.</p>\n") }
+        try output.write(
+            "<p class=\"note\">Bytes of keys and values before compression, in each segment.</p>\n")
+        try output.write(
+            Plots.crossing(crossing, title: "Bytes of each dataset in each segment"))
     }
 
     private func writeTimelines() throws {
