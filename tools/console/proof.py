@@ -160,6 +160,25 @@ def d_datasets_are_found_and_the_hubs_own_are_not(browser: Browser, fixture: Fix
 
 
 @check
+def d_datasets_are_sorted_by_the_hub(browser: Browser, fixture: Fixture) -> None:
+    """By the head of a column, where the keyboard stays, and by the field."""
+    browser.open("datasets")
+    browser.sees(data.SHARED)
+    browser.run("[...document.querySelectorAll('th button')]"
+                ".find((one) => one.textContent === 'Operations').click()")
+    sorted_by = "const head = document.querySelector('th[aria-sort]');"
+    browser.until(
+        lambda: browser.run(sorted_by + "return head && head.textContent === 'Operations'"
+                            " && head.getAttribute('aria-sort') === 'descending'"),
+        "sorted by operations, most first")
+    holds(data.SHARED in browser.find("table.rows tbody tr").text, "the one with most is first")
+    browser.until(
+        lambda: browser.run("return document.activeElement.textContent === 'Operations'"),
+        "the keyboard is in the head")
+    holds(browser.run("return document.querySelector('#order').value") == "-count", "the field")
+
+
+@check
 def d_records_come_once_each_with_tombstones(browser: Browser, fixture: Fixture) -> None:
     """Over all pages."""
     shared(browser, "&prefix=page-&deleted=1")

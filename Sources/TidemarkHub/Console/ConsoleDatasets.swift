@@ -1,28 +1,99 @@
 import Tidemark
 import TidemarkSync
 
-/// The datasets of the store but for the hub's own, page by page in the order of their names.
+/// The datasets of the store but for the hub's own, page by page: in the order of their names, in
+/// which they lie, or in another one, for which all are looked at.
 struct DatasetList: Sendable {
-    private let prefix: String
-    /// A part of the name; empty for any.
-    private let search: String
-    private let after: String?
-    private let limit: Int
+    enum Order: String, CaseIterable, Sendable {
+        case name
+        case nameDescending = "-name"
+        case count
+        case countDescending = "-count"
+        case created
+        case createdDescending = "-created"
+        case replicas
+        case replicasDescending = "-replicas"
 
-    /// - Throws: `invalidParameter`.
-    init(_ query: ConsoleQuery) throws(APIFailure) {
-        prefix = try query.text("prefix") ?? ""
-        search = try query.text("q") ?? ""
-        after = try query.text("after")
-        limit = try query.limit()
-        for (name, text) in [("prefix", prefix), ("q", search), ("after", after ?? "")]
-        where !ConsoleNames.isDatasetText(text) {
-            throw APIFailure(.invalidParameter, "\(name) can be a part of no name of a dataset")
+        var isDescending: Bool { rawValue.hasPrefix("-") }
+
+        fileprivate func rank(of summary: DatasetSummary) -> RankedPage.Rank {
+            let value: UInt64
+            switch self {
+            case .name, .nameDescending: value = 0
+            case .count, .countDescending: value = summary.syncCount.rawValue
+            case .created, .createdDescending: value = summary.creationTime.milliseconds
+            case .replicas, .replicasDescending:
+                value = UInt64(DatasetList.replicas(among: summary.peers).count)
+            }
+            return RankedPage.Rank(value, summary.name)
         }
     }
 
-    /// Looks at ``ConsoleLimits/scannedMax`` names at most.
+    private let prefix: String
+    /// A part of the name; empty for any.
+    private let search: String
+    private let order: Order
+    /// A name, or a rank in another order than that of the names.
+    private let after: String?
+    private let limit: Int
+    private let sortedMax: Int
+
+    /// - Parameter sortedMax: how many are looked at for another order than that of the names.
+    /// - Throws: `invalidParameter`.
+    init(
+        _ query: ConsoleQuery, sortedMax: Int = ConsoleLimits.sortedMax
+    ) throws(APIFailure) {
+        prefix = try query.text("prefix") ?? ""
+        search = try query.text("q") ?? ""
+        order = try query.choice("sort", default: Order.name)
+        after = try query.text("after")
+        limit = try query.limit()
+        self.sortedMax = sortedMax
+        var texts = [("prefix", prefix), ("q", search)]
+        if order == .name { texts.append(("after", after ?? "")) }
+        for (name, text) in texts where !ConsoleNames.isDatasetText(text) {
+            throw APIFailure(.invalidParameter, "\(name) can be a part of no name of a dataset")
+        }
+        if order != .name, let after, RankedPage.Rank(after) == nil {
+            throw APIFailure(
+                .invalidParameter, "after is no place in that order; take it of a page's next")
+        }
+    }
+
     func answer(in store: Store) throws -> [UInt8] {
+        order == .name ? try byName(in: store) : try sorted(in: store)
+    }
+
+    /// Looks at ``ConsoleLimits/sortedMax`` datasets at most, and remembers those of the page.
+    private func sorted(in store: Store) throws -> [UInt8] {
+        var page = RankedPage(
+            after: after.flatMap { RankedPage.Rank($0) }, isDescending: order.isDescending,
+            limit: limit)
+        var scanned = 0
+        var isPart = false
+        try store.forEachDatasetSummary(prefix: prefix) { summary in
+            guard !ConsoleNames.isOwn(summary.name) else { return true }
+            guard scanned < sortedMax else {
+                isPart = true
+                return false
+            }
+            scanned += 1
+            if matches(summary.name) { page.consider(order.rank(of: summary)) }
+            return true
+        }
+        var answer = JSONAnswer()
+        answer.open("{")
+        answer.open("[", as: "rows")
+        for rank in page.ranks { try Self.write(rank.name, in: store, to: &answer) }
+        answer.close("]")
+        if page.hasMore, let last = page.ranks.last { answer.add("next", text: last.text) }
+        if isPart { answer.add("lookedAt", scanned) }
+        answer.close("}")
+        return answer.bytes
+    }
+
+    /// Looks at ``ConsoleLimits/scannedMax`` names at most.
+    private func byName(in store: Store) throws -> [UInt8] {
         var answer = JSONAnswer()
         answer.open("{")
         answer.open("[", as: "rows")
@@ -59,6 +130,11 @@ struct DatasetList: Sendable {
         search.isEmpty || name.lowercased().contains(search.lowercased())
     }
 
+    /// Without the API of Cognito, which is a peer of every dataset of an identity.
+    fileprivate static func replicas(among peers: [ReplicaID]) -> [ReplicaID] {
+        peers.filter { $0 != CognitoPeer.replica }
+    }
+
     /// A row; nothing if the dataset was deleted meanwhile. Costs no walk over records.
     @discardableResult
     static func write(
@@ -67,7 +143,7 @@ struct DatasetList: Sendable {
         do throws(StoreError) {
             guard let dataset = try store.existingDataset(name) else { return false }
             let (count, created) = (try dataset.syncCount, try dataset.creationTime)
-            let peers = try dataset.peerIDs().filter { $0 != CognitoPeer.replica }
+            let peers = replicas(among: try dataset.peerIDs())
             answer.open("{")
             answer.add("dataset", text: name)
             if let parsed = StoreNames.parsed(name) {

@@ -6,29 +6,64 @@ import TidemarkSync
 /// A search for the beginning of an id goes straight there. Any other text is looked for in ids and
 /// logins, a bounded stretch for each request: a page may then have few rows, or none, and still
 /// say where to go on.
+///
+/// They lie in the order of their ids. For another one all are looked at.
 struct IdentityList: Sendable {
     enum Order: String, CaseIterable, Sendable {
         case id
         case idDescending = "-id"
+        case created
+        case createdDescending = "-created"
+        case modified
+        case modifiedDescending = "-modified"
+
+        var isDescending: Bool { rawValue.hasPrefix("-") }
+        var isByID: Bool { self == .id || self == .idDescending }
+
+        /// What is not readable comes first, or last.
+        fileprivate func rank(of id: IdentityID, _ facts: IdentityFacts?) -> RankedPage.Rank {
+            let value: UInt64
+            switch self {
+            case .id, .idDescending: value = 0
+            case .created, .createdDescending: value = facts?.created ?? 0
+            case .modified, .modifiedDescending: value = facts?.modified ?? 0
+            }
+            return RankedPage.Rank(value, id.text)
+        }
     }
 
     private let search: String
     private let order: Order
     private let after: IdentityID?
+    /// In another order than that of ids.
+    private let afterRank: RankedPage.Rank?
     private let limit: Int
+    private let sortedMax: Int
 
     private static let searchBytesMax = 256
 
+    /// - Parameter sortedMax: how many are looked at for another order than that of ids.
     /// - Throws: `invalidParameter`.
-    init(_ query: ConsoleQuery) throws(APIFailure) {
+    init(
+        _ query: ConsoleQuery, sortedMax: Int = ConsoleLimits.sortedMax
+    ) throws(APIFailure) {
+        self.sortedMax = sortedMax
         search = try query.text("q") ?? ""
         guard search.utf8.count <= Self.searchBytesMax else {
             throw APIFailure(
                 .invalidParameter, "q may have at most \(Self.searchBytesMax) bytes")
         }
         order = try query.choice("sort", default: Order.id)
-        after = try query.text("after") == nil ? nil : Self.identity(after: query)
         limit = try query.limit()
+        let isByID = order.isByID
+        let start = try query.text("after")
+        after = try start != nil && isByID ? Self.identity(after: query) : nil
+        let rank = start.flatMap { RankedPage.Rank($0) }
+        afterRank = isByID ? nil : rank
+        guard isByID || start == nil || rank != nil else {
+            throw APIFailure(
+                .invalidParameter, "after is no place in that order; take it of a page's next")
+        }
     }
 
     private static func identity(after query: ConsoleQuery) throws(APIFailure) -> IdentityID? {
@@ -51,6 +86,48 @@ struct IdentityList: Sendable {
     }
 
     func answer(in store: Store) throws -> [UInt8] {
+        order.isByID ? try byID(in: store) : try sorted(in: store)
+    }
+
+    /// Looks at ``ConsoleLimits/sortedMax`` identities at most, and remembers those of the page.
+    private func sorted(in store: Store) throws -> [UInt8] {
+        var page = RankedPage(
+            after: afterRank, isDescending: order.isDescending, limit: limit)
+        let dataset = try store.existingDataset(HubDatasets.identities)
+        let cursor = try dataset?.records(in: range)
+        var scanned = 0
+        var isPart = false
+        while let record = try cursor?.next() {
+            guard scanned < sortedMax else {
+                isPart = true
+                break
+            }
+            scanned += 1
+            guard let id = record.keyText.flatMap({ IdentityID($0) }) else { continue }
+            let facts = record.value.flatMap { try? IdentityFacts(id, $0) }
+            if matches(id, facts) { page.consider(order.rank(of: id, facts)) }
+        }
+        var answer = JSONAnswer()
+        answer.open("{")
+        answer.open("[", as: "rows")
+        for rank in page.ranks {
+            // One that went meanwhile has no row.
+            guard let id = IdentityID(rank.name),
+                let value = try dataset?.get(Array(rank.name.utf8))
+            else { continue }
+            let facts = try? IdentityFacts(id, value)
+            answer.open("{")
+            Self.write(id, facts, to: &answer)
+            answer.close("}")
+        }
+        answer.close("]")
+        if page.hasMore, let last = page.ranks.last { answer.add("next", text: last.text) }
+        if isPart { answer.add("lookedAt", scanned) }
+        answer.close("}")
+        return answer.bytes
+    }
+
+    private func byID(in store: Store) throws -> [UInt8] {
         var answer = JSONAnswer()
         answer.open("{")
         answer.open("[", as: "rows")

@@ -22,6 +22,10 @@ enum ConsoleLimits {
     /// Entries that are looked at for one page of a search; then the page ends with what was found,
     /// and says where to go on.
     static let scannedMax = 4_096
+    /// Rows that are looked at for one page in an order in which they do not lie on disk: for
+    /// 100,000 some tenths of a second of one reading thread. Of more the first ones by name are
+    /// sorted, and the page says so.
+    static let sortedMax = 200_000
     /// Names that are read at once.
     static let namesAtOnce = 256
     /// Bytes of values that are read for one page of records.

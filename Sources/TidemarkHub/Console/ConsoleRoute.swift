@@ -44,7 +44,7 @@ enum ConsoleOperation: String, CaseIterable, Sendable {
         case .session, .overview, .settings, .stream, .put, .delete, .resolve, .revoke: []
         case .identities: ["q", "sort", "after", "limit"]
         case .identity: ["identity"]
-        case .datasets: ["prefix", "q", "after", "limit"]
+        case .datasets: ["prefix", "q", "sort", "after", "limit"]
         case .dataset: ["dataset"]
         case .records: ["dataset", "prefix", "sort", "deleted", "after", "limit"]
         case .record: ["dataset", "id", "from", "bytes"]

@@ -105,6 +105,114 @@ struct ConsoleListTests {
         }
     }
 
+    @Test("datasets come once each over all pages in every order, with those not shown yet sorted")
+    func sortedDatasets() async throws {
+        try await ConsoleFixture.with { fixture in
+            let alice = try fixture.base.identity("alice")
+            _ = try fixture.base.dataset("notes", of: alice, ["a": "1"])
+            for number in 0..<20 {
+                let dataset = try fixture.store.dataset("shared-\(100 + number)")
+                // Several have as many operations as another.
+                for key in 0...(number * 7 % 10) { try dataset.put("v", for: "k\(key)") }
+                var batch = ReplicationBatch()
+                batch.checkpoint = (ReplicaID(high: 1, low: 2), PeerCheckpoint(pushedThrough: 1))
+                if number % 2 == 0 { _ = try dataset.replicate(batch) }
+            }
+            let names = try await fixture.all(.datasets, limit: 50).rows
+                .compactMap { $0["dataset"]?.text }
+            #expect(names.count == 21)
+            for order in ["name", "count", "created", "replicas"] {
+                let rising = try await fixture.all(.datasets, "sort=\(order)", limit: 4)
+                let falling = try await fixture.all(.datasets, "sort=-\(order)", limit: 6)
+                let found = rising.rows.compactMap { $0["dataset"]?.text }
+                #expect(rising.pages == 6 && falling.pages == 4)
+                #expect(found.sorted() == names)
+                #expect(found.reversed() == falling.rows.compactMap { $0["dataset"]?.text })
+                let values = rising.rows.compactMap { $0[order]?.integer }
+                #expect(values == values.sorted())
+            }
+            let most = try await fixture.ask(.datasets, "sort=-count&limit=1")
+            #expect(most.rows.first?["count"]?.integer == 10)
+            let part = try await fixture.all(.datasets, "sort=-count&prefix=shared-10", limit: 3)
+            #expect(part.rows.count == 10)
+            for query in ["sort=size", "sort=-count&after=shared-101", "sort=name&after=1/a"] {
+                #expect(try await fixture.refusal(.datasets, query) == .invalidParameter)
+            }
+        }
+    }
+
+    @Test("of more datasets than are sorted at once it is said that only the first ones are")
+    func boundedSorting() async throws {
+        try await ConsoleFixture.with { fixture in
+            for number in 0..<12 { _ = try fixture.store.dataset("shared-\(100 + number)") }
+            for (count, lookedAt) in [(12, nil), (11, 11)] as [(Int, Int?)] {
+                let query = try ConsoleQuery(
+                    "sort=-name&limit=3", names: ConsoleOperation.datasets.parameters)
+                let list = try DatasetList(query, sortedMax: count)
+                let answer = try JSONValue(parsing: try list.answer(in: fixture.store))
+                #expect(
+                    answer.rows.compactMap { $0["dataset"]?.text }
+                        == (0..<3).map { "shared-\(100 + count - 1 - $0)" })
+                #expect(answer["lookedAt"]?.integer == lookedAt)
+                #expect(answer["next"]?.text == "0/shared-\(100 + count - 3)")
+            }
+        }
+    }
+
+    @Test("identities come once each over all pages by their dates")
+    func sortedIdentities() async throws {
+        try await ConsoleFixture.with { fixture in
+            let dataset = try fixture.store.dataset(HubDatasets.identities)
+            for number in 0..<15 {
+                let id = try #require(IdentityID("us-east-1:\(100 + number)"))
+                let facts = IdentityFacts(
+                    id: id, pool: fixture.base.pool, created: UInt64(1_000 + number * 7 % 15),
+                    logins: [IdentityFixture.login("user-\(number)")])
+                try dataset.put(try facts.encoded(), for: Array(id.text.utf8))
+            }
+            for order in ["created", "modified"] {
+                let rising = try await fixture.all(.identities, "sort=\(order)", limit: 4)
+                let falling = try await fixture.all(.identities, "sort=-\(order)", limit: 6)
+                #expect(rising.pages == 4 && falling.pages == 3)
+                let found = rising.rows.compactMap { $0["identity"]?.text }
+                #expect(Set(found).count == 15 && found.count == 15)
+                #expect(found.reversed() == falling.rows.compactMap { $0["identity"]?.text })
+                let dates = rising.rows.compactMap { $0[order]?.integer }
+                #expect(dates == dates.sorted() && dates.count == 15)
+            }
+            let some = try await fixture.ask(.identities, "sort=-created&q=user-7")
+            #expect(some.rows.compactMap { $0["identity"]?.text } == ["us-east-1:107"])
+            #expect(
+                try await fixture.refusal(.identities, "sort=created&after=us-east-1:100")
+                    == .invalidParameter)
+        }
+    }
+
+    @Test("pages of ranks are what sorting all of them gives")
+    func rankedPages() {
+        typealias Rank = RankedPage.Rank
+        let all = (0..<40).map { Rank(UInt64($0 * 17 % 8), "name-\($0 * 23 % 40)") }
+        for isDescending in [false, true] {
+            let sorted: [Rank] = isDescending ? all.sorted().reversed() : all.sorted()
+            for limit in [1, 3, 40, 41] {
+                var found: [Rank] = []
+                var hasMore = true
+                while hasMore {
+                    var page = RankedPage(
+                        after: found.last, isDescending: isDescending, limit: limit)
+                    for rank in all { page.consider(rank) }
+                    #expect(page.ranks.count <= limit)
+                    found += page.ranks
+                    hasMore = page.hasMore
+                    guard found.count <= all.count else { break }
+                }
+                #expect(found == sorted)
+            }
+        }
+        #expect(all.allSatisfy { Rank($0.text) == $0 })
+        #expect(["", "1", "1/", "/a", "x/a", "-1/a"].allSatisfy { Rank($0) == nil })
+    }
+
     @Test("a dataset is told with its counts, and what it has seen")
     func dataset() async throws {
         try await ConsoleFixture.with { fixture in

@@ -151,9 +151,12 @@ export function address(path, parameters = {}) {
 /**
  * A table, whose rows are walked with the arrow keys, Home and End, and opened with Enter.
  *
- * Columns are `{ name, cell, number, sort }`; `sort` gives what this page's rows are sorted by.
+ * Columns are `{ name, cell, number, isTime, sort, order }`. `sort` gives what the rows that are
+ * shown are sorted by. Where the hub sorts, `sorting` is `{ order, choose }`: the order in force,
+ * and what asks for another one; `order` is the column's there, and sorts those too that are not
+ * shown yet.
  */
-export function table(label, columns, rows, open) {
+export function table(label, columns, rows, open, sorting = null) {
     const body = el("tbody", {});
     let order = { column: null, isDescending: false };
     const draw = () => {
@@ -167,9 +170,11 @@ export function table(label, columns, rows, open) {
     };
     const heads = columns.map((column) => {
         const cell = el("th", { scope: "col", class: column.number ? "number" : undefined });
-        if (column.sort) {
+        if (sorting && column.order) {
+            cell.append(sorter(column, cell, sorting));
+        } else if (column.sort) {
             cell.append(el("button", {
-                type: "button", title: "Sorts the rows of this page",
+                type: "button", title: "Sorts the rows that are shown",
                 onclick: () => {
                     const isSame = order.column === column;
                     order = { column, isDescending: isSame && !order.isDescending };
@@ -187,6 +192,19 @@ export function table(label, columns, rows, open) {
     body.addEventListener("keydown", walk);
     return el("div", { class: "scroll" }, el("table", { class: "rows", "aria-label": label },
         el("thead", {}, el("tr", {}, heads)), body));
+}
+
+/** Numbers and times begin with the greatest, which are mostly looked for. */
+function sorter(column, cell, { order, choose }) {
+    const [rising, falling] = [column.order, `-${column.order}`];
+    if (order === rising) cell.setAttribute("aria-sort", "ascending");
+    if (order === falling) cell.setAttribute("aria-sort", "descending");
+    const first = column.number || column.isTime ? falling : rising;
+    const second = first === rising ? falling : rising;
+    return el("button", {
+        type: "button", title: "Sorts all of them, also those that are not shown yet",
+        onclick: () => choose(order === first ? second : first),
+    }, column.name);
 }
 
 function line(columns, row, open, isFirst) {

@@ -28,6 +28,9 @@ export function pager({ operation, parameters, limit = 50, cursor = "after", dra
         more.textContent = answer.rows.length ? "More" : "Look further";
         status.textContent = rows.length === 0 && next !== undefined
             ? "Nothing in this stretch; there is more to look at." : `${grouped(rows.length)} shown${next ? ", and there are more" : ""}.`;
+        if (answer.lookedAt !== undefined) {
+            status.textContent += ` Only the first ${grouped(answer.lookedAt)} by name are sorted: search for the beginning of a name.`;
+        }
         replace(place, rows.length || next !== undefined ? draw(rows) : none());
     };
     const begin = async () => {
@@ -46,6 +49,32 @@ export function pager({ operation, parameters, limit = 50, cursor = "after", dra
     };
 }
 
+/**
+ * An order that the hub puts a list in, chosen in a field or by the heads of the table.
+ *
+ * `list()` gives the pager, which is made with this at hand.
+ */
+function ordering(choices, chosen, list) {
+    const field = el("select", { id: "order" }, choices.map(([value, text]) => el("option", {
+        value, selected: value === chosen,
+    }, text)));
+    field.addEventListener("change", () => list().again());
+    return {
+        field,
+        /** For the table: where the keyboard was, in the head of the column, it is again. */
+        get sorting() {
+            return {
+                order: field.value,
+                choose: async (wanted) => {
+                    field.value = wanted;
+                    await list().again();
+                    list().element.querySelector("th[aria-sort] button")?.focus();
+                },
+            };
+        },
+    };
+}
+
 /** Calls back a moment after the last key. */
 export function typing(body, signal) {
     let timer;
@@ -61,30 +90,32 @@ export async function showIdentities(parameters, { signal }) {
         type: "search", id: "search", value: parameters.q ?? "", spellcheck: "false",
         placeholder: "us-east-1:… or a login",
     });
-    const order = el("select", { id: "order" },
-        el("option", { value: "id" }, "by id, rising"), el("option", { value: "-id" }, "by id, falling"));
+    const order = ordering([
+        ["id", "by id, rising"], ["-id", "by id, falling"],
+        ["-created", "by creation, newest first"], ["created", "by creation, oldest first"],
+        ["-modified", "by change, newest first"], ["modified", "by change, oldest first"],
+    ], parameters.sort ?? "id", () => list);
     const list = pager({
         operation: "identities", signal,
-        parameters: () => ({ q: search.value.trim(), sort: order.value }),
+        parameters: () => ({ q: search.value.trim(), sort: order.field.value }),
         none: () => empty("No identity", search.value
             ? "Nothing matches. An id is found by its beginning, any other text in logins and ids."
             : "An identity comes with the first app that asks for one."),
         draw: (rows) => table("Identities", [
-            { name: "Identity", cell: (row) => link("identity", { identity: row.identity }, row.identity) },
+            { name: "Identity", order: "id", cell: (row) => link("identity", { identity: row.identity }, row.identity) },
             { name: "Logins", cell: loginsCell },
-            { name: "State", cell: stateCell, sort: (row) => String(row.isEnabled) },
-            { name: "Created", isTime: true, cell: (row) => time(row.created), sort: (row) => row.created },
-            { name: "Changed", isTime: true, cell: (row) => time(row.modified), sort: (row) => row.modified },
-        ], rows, (row) => address("identity", { identity: row.identity })),
+            { name: "State", cell: stateCell },
+            { name: "Created", isTime: true, order: "created", cell: (row) => time(row.created) },
+            { name: "Changed", isTime: true, order: "modified", cell: (row) => time(row.modified) },
+        ], rows, (row) => address("identity", { identity: row.identity }), order.sorting),
     });
     search.addEventListener("input", typing(list.again, signal));
-    order.addEventListener("change", list.again);
     await list.begin();
     return [
         head("Identities", "Who has data here. An id is found at once by its beginning; other text is looked for page by page."),
         el("form", { class: "bar", onsubmit: (event) => event.preventDefault(), role: "search" },
             el("label", { class: "grow", for: "search" }, "Search", search),
-            el("label", { for: "order" }, "Order", order)),
+            el("label", { for: "order" }, "Order", order.field)),
         list.element,
     ];
 }
@@ -127,36 +158,46 @@ export async function showIdentity(parameters, context) {
     ];
 }
 
-function datasetTable(rows) {
+/** Of a page of all datasets, which the hub sorts, or of all that an identity has. */
+function datasetTable(rows, sorting = null) {
     return table("Datasets", [
-        { name: "Dataset", cell: (row) => link("records", { dataset: row.dataset }, row.name ?? row.dataset), sort: (row) => row.dataset },
+        {
+            name: "Dataset", order: "name", cell: (row) => link("records", { dataset: row.dataset }, row.name ?? row.dataset),
+            sort: (row) => row.dataset,
+        },
         {
             name: "Owner", cell: (row) => (row.identity
                 ? link("identity", { identity: row.identity }, row.identity) : el("span", { class: "quiet" }, "shared")),
-            sort: (row) => row.identity ?? "",
         },
-        { name: "Operations", number: true, cell: (row) => grouped(row.count), sort: (row) => row.count },
-        { name: "Replicas", number: true, cell: (row) => grouped(row.replicas), sort: (row) => row.replicas },
-        { name: "Created", isTime: true, cell: (row) => time(row.created), sort: (row) => row.created },
-    ], rows, (row) => address("records", { dataset: row.dataset }));
+        { name: "Operations", number: true, order: "count", cell: (row) => grouped(row.count), sort: (row) => row.count },
+        { name: "Replicas", number: true, order: "replicas", cell: (row) => grouped(row.replicas), sort: (row) => row.replicas },
+        { name: "Created", isTime: true, order: "created", cell: (row) => time(row.created), sort: (row) => row.created },
+    ], rows, (row) => address("records", { dataset: row.dataset }), sorting);
 }
 
 export async function showDatasets(parameters, { signal }) {
     const prefix = el("input", { type: "search", id: "prefix", value: parameters.prefix ?? "", spellcheck: "false" });
     const part = el("input", { type: "search", id: "part", value: parameters.q ?? "", spellcheck: "false" });
+    const order = ordering([
+        ["name", "by name, rising"], ["-name", "by name, falling"],
+        ["-count", "by operations, most first"], ["count", "by operations, fewest first"],
+        ["-replicas", "by replicas, most first"], ["replicas", "by replicas, fewest first"],
+        ["-created", "by creation, newest first"], ["created", "by creation, oldest first"],
+    ], parameters.sort ?? "name", () => list);
     const list = pager({
-        operation: "datasets", signal, draw: datasetTable,
-        parameters: () => ({ prefix: prefix.value.trim(), q: part.value.trim() }),
+        operation: "datasets", signal, draw: (rows) => datasetTable(rows, order.sorting),
+        parameters: () => ({ prefix: prefix.value.trim(), q: part.value.trim(), sort: order.field.value }),
         none: () => empty("No dataset", prefix.value || part.value
             ? "No name begins so or holds that." : "A dataset comes with the first write of an app or a replica."),
     });
     for (const field of [prefix, part]) field.addEventListener("input", typing(list.again, signal));
     await list.begin();
     return [
-        head("Datasets", "In the order of their names. A dataset of an identity is called by the id, a colon and the name that apps use."),
+        head("Datasets", "A dataset of an identity is called by the id, a colon and the name that apps use."),
         el("form", { class: "bar", onsubmit: (event) => event.preventDefault(), role: "search" },
             el("label", { class: "grow", for: "prefix" }, "Begins with", prefix),
-            el("label", { class: "grow", for: "part" }, "Holds", part)),
+            el("label", { class: "grow", for: "part" }, "Holds", part),
+            el("label", { for: "order" }, "Order", order.field)),
         list.element,
     ];
 }
