@@ -7,7 +7,7 @@ import TidemarkSync
 /// What was changed at the console: a file in the store's directory to which lines are appended and
 /// nothing else is done. Each line is an object of JSON, and on disk before the edit is made.
 final class ConsoleAudit: Sendable {
-    static let fileName = "console-audit.jsonl"
+    static let fileName = HubFiles.consoleAudit
 
     /// A line.
     struct Entry: Sendable {

@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 import Tidemark
@@ -65,6 +66,51 @@ struct BackupRestoreTests {
         #expect(kept > 0 && second[0]["filesLinked"] as? Int == 0)
         #expect(try await tool.succeed("get", backup, "stock", "flour").text == "18 sacks")
         try await tool.succeed("verify", backup)
+    }
+
+    /// The audit file of a hub's console, which is no part of the store, goes there and back.
+    @Test func withTheAuditFile() async throws {
+        let (backup, restored, past) = (
+            tool.path("backup"), tool.path("restored"), tool.path("past")
+        )
+        let name = "console-audit.jsonl"
+        let first = Array("{\"id\":\"1\"}\n".utf8)
+        try Files.write(first, to: "\(names.store)/\(name)")
+        try await expectUnchanged(names.store) {
+            let made = try await tool.succeed("backup", names.store, backup).lines
+            #expect(made.contains("audit   \(first.count) B of \(name)"))
+        }
+        #expect(try Files.read("\(backup)/\(name)") == first)
+        #expect(try mode("\(backup)/\(name)") == 0o600)
+        // Longer than what is copied at once.
+        let second = first + [UInt8](repeating: UInt8(ascii: "x"), count: 200_000)
+        try Files.write(second, to: "\(names.store)/\(name)")
+        let renewed = try await tool.succeed("backup", names.store, backup, "--json").objects()
+        #expect(renewed[0]["auditBytes"] as? Int == second.count)
+        #expect(try Files.read("\(backup)/\(name)") == second)
+        try await tool.succeed("verify", backup)
+        let made = try await tool.succeed("restore", backup, "--to", restored, "--json").objects()
+        #expect(made[0]["auditBytes"] as? Int == second.count)
+        try await tool.succeed(
+            "restore", backup, "--to", past, "--at", "2026-03-02T06:20:00Z")
+        for store in [restored, past] {
+            #expect(try Files.read("\(store)/\(name)") == second)
+            #expect(try mode("\(store)/\(name)") == 0o600)
+            #expect(try Files.list(store).filter { $0.hasSuffix(".new") }.isEmpty)
+        }
+        // One that was moved away is not missed, and not taken from the backup.
+        try Files.remove("\(names.store)/\(name)")
+        let last = try await tool.succeed("backup", names.store, backup, "--json").objects()
+        #expect(last[0]["auditBytes"] == nil)
+        #expect(try Files.read("\(backup)/\(name)") == second)
+    }
+
+    private func mode(_ path: String) throws -> mode_t {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else {
+            throw UnexpectedOutput(description: "no file at \(path)")
+        }
+        return status.st_mode & 0o777
     }
 
     @Test func aPastMoment() async throws {

@@ -12,7 +12,8 @@ struct BackupCommand: StoreCommand {
             earlier backup of the store only what is new goes, and the earlier one is whole until \
             the new one takes its place in one step.
 
-            A first backup that is stopped leaves nothing behind. The store is not changed.
+            A first backup that is stopped leaves nothing behind. The store is not changed. The \
+            audit file of a hub's console goes along.
             """
                 + Examples.section([
                     "tidemark backup /var/lib/notes /var/lib/notes.backup",
@@ -32,16 +33,17 @@ struct BackupCommand: StoreCommand {
     mutating func run(_ output: OutputStream) async throws {
         let store = try target.openForReading()
         let bar = ProgressBar("backing up")
-        let report: BackupReport
+        let (report, auditBytes): (BackupReport, UInt64?)
         do {
             defer { bar.finish() }
-            report = try await write(store, bar)
+            (report, auditBytes) = try await write(store, bar)
         }
         try store.close()
         if format.json {
             var line = JSONLine(report)
             line.add("filesKept", report.filesKept)
             line.add("filesRemoved", report.filesRemoved)
+            if let auditBytes { line.add("auditBytes", auditBytes) }
             line.add("backup", backup)
             try output.write(line.line)
         } else {
@@ -55,17 +57,21 @@ struct BackupCommand: StoreCommand {
             try output.writeLine(
                 "\(Quantities.bytes(report.bytesTotal)), of these "
                     + "\(Quantities.bytes(report.bytesCopied)) written")
+            if let auditBytes { try output.writeLine(HubAudit.line(auditBytes)) }
             try output.writeLine("backup  \(TerminalText.escaped(backup))")
         }
     }
 
     /// A first backup is made under another name. One that renews an earlier one is made in its
     /// place, where only what counts for nothing can be left behind, and the next one uses it.
-    private func write(_ store: Store, _ bar: ProgressBar) async throws -> BackupReport {
-        func write(to path: String) throws -> BackupReport {
-            try store.backup(to: path, linksFiles: !copy) { progress in
+    private func write(
+        _ store: Store, _ bar: ProgressBar
+    ) async throws -> (BackupReport, auditBytes: UInt64?) {
+        func write(to path: String) throws -> (BackupReport, auditBytes: UInt64?) {
+            let report = try store.backup(to: path, linksFiles: !copy) { progress in
                 bar.update(bytes: progress.bytesDone, of: progress.bytesTotal)
             }
+            return (report, try HubAudit.copy(from: target.store, to: path))
         }
         let names = (try? SystemStorage().listDirectory(backup)) ?? []
         guard names.isEmpty else { return try write(to: backup) }

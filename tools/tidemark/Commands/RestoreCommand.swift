@@ -12,7 +12,8 @@ struct RestoreCommand: StoreCommand {
 
             With --at the new store holds what could be read at that moment, as far back as \
             history is kept. Its peers bring back what came later, so keep it from them where \
-            that is not wanted.
+            that is not wanted. The audit file of a hub's console goes along, with all of its \
+            lines.
             """
                 + Examples.section([
                     "tidemark restore /backup/notes --to /var/lib/notes",
@@ -53,17 +54,22 @@ struct RestoreCommand: StoreCommand {
     private func restore(_ output: OutputStream) async throws {
         let bar = ProgressBar("restoring")
         let (backup, linksFiles) = (target.store, link)
-        let report: BackupReport
+        let (report, auditBytes): (BackupReport, UInt64?)
         do {
             defer { bar.finish() }
-            report = try await StagedDirectory.make(to) { path in
-                try Store.restore(from: backup, to: path, linksFiles: linksFiles) { progress in
+            (report, auditBytes) = try await StagedDirectory.make(to) {
+                path -> (BackupReport, UInt64?) in
+                let report = try Store.restore(
+                    from: backup, to: path, linksFiles: linksFiles
+                ) { progress in
                     bar.update(bytes: progress.bytesDone, of: progress.bytesTotal)
                 }
+                return (report, try HubAudit.copy(from: backup, to: path))
             }
         }
         if format.json {
             var line = JSONLine(report)
+            if let auditBytes { line.add("auditBytes", auditBytes) }
             line.add("store", to)
             try output.write(line.line)
         } else {
@@ -72,6 +78,7 @@ struct RestoreCommand: StoreCommand {
                 "\(Quantities.counted(report.filesCopied, "file")) copied"
                     + (linked > 0 ? ", \(Quantities.grouped(linked)) linked" : "")
                     + ", \(Quantities.bytes(report.bytesTotal))")
+            if let auditBytes { try output.writeLine(HubAudit.line(auditBytes)) }
             try output.writeLine("new store  \(TerminalText.escaped(to))")
         }
     }
@@ -82,10 +89,14 @@ struct RestoreCommand: StoreCommand {
         let restored: RestoredMoment
         do {
             defer { bar.finish() }
-            restored = try await StagedDirectory.make(to) { path in
-                try Store.restore(from: backup, to: path, at: moment) { progress in
+            restored = try await StagedDirectory.make(to) { path -> RestoredMoment in
+                let restored = try Store.restore(
+                    from: backup, to: path, at: moment
+                ) { progress in
                     bar.update(bytes: progress.bytesDone, of: progress.bytesTotal)
                 }
+                _ = try HubAudit.copy(from: backup, to: path)
+                return restored
             }
         }
         if format.json {
