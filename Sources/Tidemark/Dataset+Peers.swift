@@ -76,8 +76,10 @@ extension Dataset {
             guard changeCount < changesMax else { return (peers, changeCount, false) }
             changeCount += 1
             if changeCount % Self.changesUntoldMax == 0, let tell {
-                let (done, all) = (steps.through - furthest.rawValue, count - furthest.rawValue)
-                tell(changeCount, min(1, Double(done) / Double(max(1, all))))
+                // What was written meanwhile is behind the count, and looked at, too.
+                let done = Double(steps.through) - Double(furthest.rawValue)
+                let all = max(1, Double(count) - Double(furthest.rawValue))
+                tell(changeCount, min(1, max(0, done / all)))
             }
             guard let (syncCount, vector, bytes) = tombstone else { continue }
             for index in waitedFor

@@ -7,7 +7,7 @@ final class ComparisonProgress {
     private let datasets: Set<String>
     /// Asked for only by a walk that takes long enough for a bar, since the tables of all segments
     /// are read for it.
-    private lazy var bytesTotal = estimate()
+    private lazy var bytesTotal: UInt64? = estimate()
     private var bytesDone: UInt64 = 0
 
     /// - Parameters:

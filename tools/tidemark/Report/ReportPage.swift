@@ -131,7 +131,9 @@ struct ReportPage {
     /// one column, so that every byte is in the plot once.
     private func writeCrossing() throws {
         let crossing = SpaceCrossing(data.survey, rowsMax: Self.crossedMax)
-        var legend = [("live", "live"), ("dead", "superseded or deleted")]
+        var legend: [(style: String, text: String)] = [
+            ("live", "live"), ("dead", "superseded or deleted"),
+        ]
         if crossing.hasUnknown { legend.append(("keys", "not in the sample")) }
         try section("Space by segment and dataset", legend: legend)
         guard !crossing.rows.isEmpty else { return try output.write("<p>No dataset.</p>\n") }
