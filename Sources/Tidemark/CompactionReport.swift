@@ -63,3 +63,11 @@ public struct CompactionReport: Hashable, Sendable {
         return (entries, tombstones)
     }
 }
+
+/// How far a compaction, or the planning of one, has come.
+public struct CompactionProgress: Hashable, Sendable {
+    /// 0...``bytesTotal``.
+    public let bytesDone: UInt64
+    /// Of a plan what lies on disk; of a compaction what its sources hold before compression.
+    public let bytesTotal: UInt64
+}

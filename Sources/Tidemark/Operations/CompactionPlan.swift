@@ -151,14 +151,6 @@ final class CompactionPlan {
     }
 }
 
-/// How far a compaction, or the planning of one, has come.
-public struct CompactionProgress: Hashable, Sendable {
-    /// 0...``bytesTotal``.
-    public let bytesDone: UInt64
-    /// Of a plan what lies on disk; of a compaction what its sources hold before compression.
-    public let bytesTotal: UInt64
-}
-
 extension Store {
     /// Tells what ``compact()`` would do now, and does nothing of it: also of a store that is open
     /// read-only, with the retention of its options.
