@@ -33,11 +33,12 @@ struct BackupCommand: StoreCommand {
     mutating func run(_ output: OutputStream) async throws {
         let store = try target.openForReading()
         let bar = ProgressBar("backing up")
-        let (report, auditBytes): (BackupReport, UInt64?)
+        let made: (BackupReport, auditBytes: UInt64?)
         do {
             defer { bar.finish() }
-            (report, auditBytes) = try await write(store, bar)
+            made = try await write(store, bar)
         }
+        let (report, auditBytes) = made
         try store.close()
         if format.json {
             var line = JSONLine(report)

@@ -54,11 +54,11 @@ struct RestoreCommand: StoreCommand {
     private func restore(_ output: OutputStream) async throws {
         let bar = ProgressBar("restoring")
         let (backup, linksFiles) = (target.store, link)
-        let (report, auditBytes): (BackupReport, UInt64?)
+        let made: (BackupReport, auditBytes: UInt64?)
         do {
             defer { bar.finish() }
-            (report, auditBytes) = try await StagedDirectory.make(to) {
-                path -> (BackupReport, UInt64?) in
+            made = try await StagedDirectory.make(to) {
+                path -> (BackupReport, auditBytes: UInt64?) in
                 let report = try Store.restore(
                     from: backup, to: path, linksFiles: linksFiles
                 ) { progress in
@@ -67,6 +67,7 @@ struct RestoreCommand: StoreCommand {
                 return (report, try HubAudit.copy(from: backup, to: path))
             }
         }
+        let (report, auditBytes) = made
         if format.json {
             var line = JSONLine(report)
             if let auditBytes { line.add("auditBytes", auditBytes) }
