@@ -7,28 +7,13 @@ import Testing
 /// What passes through the proxy is what was sent, but for what the proxy says it did.
 @Suite struct TortureProxyTests {
     /// Sends back what comes, one connection after the other.
-    private final class Echo: Sendable {
-        let port: Int
-        private let listener: Int32
-
-        init() throws {
-            (listener, port) = try Loopback.listen()
-            ThreadGroup.startDetached { self.serve() }
-        }
-
-        private func serve() {
-            while let connection = Loopback.accept(from: listener) {
-                var bytes = Loopback.receive(from: connection)
-                while !bytes.isEmpty, Loopback.send(bytes, to: connection) {
-                    bytes = Loopback.receive(from: connection)
-                }
-                close(connection)
+    private func echo() throws -> LoopbackListener {
+        try LoopbackListener { connection in
+            var bytes = Loopback.receive(from: connection)
+            while !bytes.isEmpty, Loopback.send(bytes, to: connection) {
+                bytes = Loopback.receive(from: connection)
             }
-            close(listener)
-        }
-
-        func stop() {
-            Loopback.end(listener)
+            close(connection)
         }
     }
 
@@ -52,7 +37,7 @@ import Testing
 
     @Test func withoutTroubleItPassesEverything() throws {
         var random = SeededGenerator(Seed.drawn())
-        let echo = try Echo()
+        let echo = try echo()
         defer { echo.stop() }
         let proxy = try TortureProxy(random.split())
         defer { proxy.stop() }
@@ -68,7 +53,7 @@ import Testing
 
     @Test func itDamagesAsManyBitsAsItSays() throws {
         var random = SeededGenerator(Seed.drawn())
-        let echo = try Echo()
+        let echo = try echo()
         defer { echo.stop() }
         let proxy = try TortureProxy(random.split())
         defer { proxy.stop() }
@@ -89,7 +74,7 @@ import Testing
 
     @Test func itCutsAndHeals() throws {
         var random = SeededGenerator(Seed.drawn())
-        let echo = try Echo()
+        let echo = try echo()
         defer { echo.stop() }
         let proxy = try TortureProxy(random.split())
         defer { proxy.stop() }
