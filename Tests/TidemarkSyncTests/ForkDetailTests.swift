@@ -211,10 +211,7 @@ struct ForkDetailTests {
         let options = SyncOptions(
             policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
         for lostFrom in 0..<14 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
-            let c = try TestReplica("c", in: directory)
+            let (a, b, c) = try TestReplica.three()
             try fill(b, 0..<1, "first")
             try b.backUp()
             try await a.dataset().synchronize(with: b.transport)
@@ -244,9 +241,7 @@ struct ForkDetailTests {
         let options = SyncOptions(
             policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
         for lostFrom in 0..<14 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             try fill(b, 0..<1, "first")
             try b.backUp()
             try b.dataset().put("lost", for: "key")
@@ -318,9 +313,7 @@ struct ForkDetailTests {
         _ role: ExchangeRole, _ fault: FaultyTransport.Fault
     ) async throws {
         for lostFrom in 0..<14 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             let (from, to) = role == .asker ? (a, b) : (b, a)
             func exchange(_ fault: FaultyTransport.Fault?) async {
                 let transport = FaultyTransport(to.responder, fault, after: lostFrom)

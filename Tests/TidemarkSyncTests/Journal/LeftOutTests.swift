@@ -13,14 +13,10 @@ import Tidemark
 ///     A                        ◀──  B  push "ours": a conflict that no pull brings
 ///     A                        ◀──  B  records "key": "bad", to be settled or refused
 struct LeftOutTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private struct Refusal: Error {}
 
@@ -245,7 +241,7 @@ struct LeftOutTests {
         let bad = try await leaveOut(gate)
         let reached = try b.dataset().checkpoint(for: a.store.replicaID).pulledThrough
         try put("more", a, "another")
-        let file = "\(directory.path)/notes.bundle"
+        let file = "\(a.directory.path)/notes.bundle"
         let made = try a.store.exportBundle(of: "notes", to: file, since: reached)
         #expect(made.vector.isEmpty)
         try await b.store.importBundle(from: file)

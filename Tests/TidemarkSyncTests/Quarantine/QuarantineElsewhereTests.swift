@@ -16,12 +16,7 @@ struct QuarantineElsewhereTests {
     let c: TestReplica
     private let hour: UInt64 = 3_600
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     private func fill(_ replica: TestReplica, _ count: Int) throws {
         let dataset = try replica.dataset()
