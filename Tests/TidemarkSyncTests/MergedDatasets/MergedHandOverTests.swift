@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -112,7 +111,7 @@ struct MergedHandOverTests {
 
     @Test func whatTheHubRefusesStaysThere() async throws {
         try link()
-        let gate = Gate()
+        let gate = RecordGate(refusing: { $0.keyText == "c" })
         for round in 0..<3 {
             let transport = watched(validate: { record in try gate.check(record) })
             if round == 0 {
@@ -131,18 +130,6 @@ struct MergedHandOverTests {
         try a.dataset("profile").retryFailedRecords()
         try await exchange(watched(validate: { record in try gate.check(record) }))
         try expectMerged()
-    }
-
-    /// Refuses one key until it is opened.
-    private final class Gate: Sendable {
-        private struct Refusal: Error {}
-        private let isOpen = Mutex(false)
-
-        func open() { isOpen.withLock { $0 = true } }
-
-        func check(_ record: Record) throws {
-            guard record.keyText != "c" || isOpen.withLock({ $0 }) else { throw Refusal() }
-        }
     }
 
     /// All datasets are exchanged, several at a time or one after the other, whichever is first.
@@ -278,7 +265,7 @@ struct MergedHandOverTests {
     @Test func aRefusedRecordOfAMergedDatasetHoldsUpNothingElse() async throws {
         try link()
         try a.dataset("profile").put("Paris", for: "city")
-        let gate = Gate()
+        let gate = RecordGate(refusing: { $0.keyText == "c" })
         for _ in 0..<2 {
             let asked = try await exchange(b.transport) { options in
                 options.validate = { record in try gate.check(record) }
