@@ -17,15 +17,6 @@ struct ForgottenDeletionsTests {
 
     init() throws { (a, b, c) = try TestReplica.three() }
 
-    private func fill(_ replica: TestReplica, _ count: Int) throws {
-        let dataset = try replica.dataset()
-        var batch = WriteBatch()
-        for number in 0..<count {
-            batch.put(Array("first".utf8), for: Array("key \(number)".utf8), in: dataset)
-        }
-        try replica.store.write(batch)
-    }
-
     @discardableResult
     private func exchange(
         _ from: TestReplica, _ to: TestReplica, options: SyncOptions = SyncOptions()

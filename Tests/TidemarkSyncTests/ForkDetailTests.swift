@@ -13,6 +13,7 @@ struct ForkDetailTests {
     init() throws { (a, b, c) = try TestReplica.three() }
 
     private let smallPages = SyncOptions(pageRecordsMax: 3)
+    private let union = SyncOptions(policy: .custom { .value(joinedText(of: $0)) })
 
     @Test(arguments: [true, false])
     func aCopyThatMeetsItsOriginalTakesANewIdAndGoesOn(copyAsks: Bool) async throws {
@@ -51,13 +52,6 @@ struct ForkDetailTests {
         try a.dataset().put("again", for: "key 1")
         try a.dataset().put("more", for: "key 9")
         let (from, to) = role == .asker ? (a, b) : (b, a)
-        let union = SyncOptions(
-            policy: .custom { conflict in
-                let texts = [conflict.local, conflict.remote].compactMap(\.value).map {
-                    String(decoding: $0, as: UTF8.self)
-                }
-                return .value(Array(texts.sorted().joined(separator: "+").utf8))
-            })
         try await from.dataset().synchronize(with: to.transport, options: union)
         try await from.dataset().synchronize(with: to.transport, options: union)
         try expectEqual([a, b])
@@ -93,13 +87,6 @@ struct ForkDetailTests {
         try a.restore()
         try a.dataset().put("again", for: "key 2")
         let (from, to) = role == .asker ? (a, b) : (b, a)
-        let union = SyncOptions(
-            policy: .custom { conflict in
-                let texts = [conflict.local, conflict.remote].compactMap(\.value).map {
-                    String(decoding: $0, as: UTF8.self)
-                }
-                return .value(Array(texts.sorted().joined(separator: "+").utf8))
-            })
         try await from.dataset().synchronize(with: to.transport, options: union)
         try await from.dataset().synchronize(with: to.transport, options: union)
         try expectEqual([a, b])

@@ -18,15 +18,6 @@ struct QuarantineElsewhereTests {
 
     init() throws { (a, b, c) = try TestReplica.three() }
 
-    private func fill(_ replica: TestReplica, _ count: Int) throws {
-        let dataset = try replica.dataset()
-        var batch = WriteBatch()
-        for number in 0..<count {
-            batch.put(Array("first".utf8), for: Array("key \(number)".utf8), in: dataset)
-        }
-        try replica.store.write(batch)
-    }
-
     /// All have the same, and a holds what b wrote in an hour.
     private func makeFuture(_ count: Int = 1, _ key: String = "key 0") async throws {
         try fill(a, count)

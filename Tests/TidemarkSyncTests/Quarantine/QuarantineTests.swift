@@ -335,11 +335,7 @@ struct QuarantineTests {
     @Test func anotherPolicyHoldsNothing() async throws {
         try await makeFuture()
         try a.dataset().put("ours", for: "key")
-        let union = SyncOptions(
-            policy: .custom { conflict in
-                let both = [conflict.local, conflict.remote].compactMap(\.valueText)
-                return .value(Array(both.sorted().joined(separator: "+").utf8))
-            })
+        let union = SyncOptions(policy: .custom { .value(joinedText(of: $0)) })
         let result = try await exchange(a, with: b, options: union)
         #expect(result.conflicts == 1 && result.quarantined == 0)
         #expect(try a.dataset().text("key") == "future+ours")
