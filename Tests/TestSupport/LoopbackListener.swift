@@ -1,4 +1,3 @@
-import Foundation
 import Glibc
 import Synchronization
 
@@ -11,8 +10,6 @@ public final class LoopbackListener: Sendable {
     public let port: Int
     private let socket: Socket
 
-    public struct CannotListen: Error {}
-
     private final class Socket: Sendable {
         /// nil once it is closed.
         let descriptor: Mutex<Int32?>
@@ -24,27 +21,11 @@ public final class LoopbackListener: Sendable {
 
     /// - Parameter serve: owns the connection that it is given, and has to close it.
     public init(_ serve: @escaping @Sendable (_ connection: Int32) -> Void) throws {
-        let listener = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard listener >= 0 else { throw CannotListen() }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        // The pointers live for the calls and the sizes are those of the structure.
-        let isListening = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe bind(listener, generic, length) == 0 && listen(listener, 64) == 0
-                    && getsockname(listener, generic, &length) == 0
-            }
-        }
-        guard isListening else {
-            close(listener)
-            throw CannotListen()
-        }
-        port = Int(UInt16(bigEndian: address.sin_port))
+        let listener: Int32
+        (listener, port) = try Loopback.listen()
         let socket = Socket(listener)
         self.socket = socket
-        Thread.detachNewThread {
+        ThreadGroup.startDetached {
             while true {
                 let connection = accept(listener, nil, nil)
                 if connection >= 0 {
@@ -66,20 +47,6 @@ public final class LoopbackListener: Sendable {
     public func stop() {
         socket.descriptor.withLock { descriptor in
             if let descriptor { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
-        }
-    }
-
-    /// How many bytes came, after waiting for some; 0 or less at the end of the connection.
-    public static func receive(from connection: Int32) -> Int {
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        return unsafe bytes.withUnsafeMutableBytes {
-            unsafe recv(connection, $0.baseAddress, $0.count, 0)
-        }
-    }
-
-    public static func send(_ bytes: [UInt8], to connection: Int32) {
-        _ = unsafe bytes.withUnsafeBytes {
-            unsafe Glibc.send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
     }
 }

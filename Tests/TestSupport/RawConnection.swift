@@ -7,18 +7,7 @@ public final class RawConnection: Sendable {
     public struct CannotConnect: Error {}
 
     public init(port: Int) throws {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        // The pointer lives for the call and the size is that of the structure.
-        let result = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe connect(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard descriptor >= 0, result == 0 else { throw CannotConnect() }
+        guard let descriptor = try Loopback.connect(to: port) else { throw CannotConnect() }
         self.descriptor = descriptor
     }
 

@@ -32,12 +32,12 @@ final class CannedServer: Sendable {
     private init(next: @escaping @Sendable () -> [UInt8]?) throws {
         listener = try LoopbackListener { connection in
             // One read is enough of a small request to be answered.
-            _ = LoopbackListener.receive(from: connection)
-            if let answer = next() { LoopbackListener.send(answer, to: connection) }
+            _ = Loopback.receive(from: connection)
+            if let answer = next() { Loopback.send(answer, to: connection) }
             shutdown(connection, Int32(SHUT_WR))
             // A request may come in parts. A connection that is closed with bytes unread is reset,
             // by which the answer can be lost: so all is read, until the other side closes it.
-            while LoopbackListener.receive(from: connection) > 0 {}
+            while !Loopback.receive(from: connection).isEmpty {}
             close(connection)
         }
     }

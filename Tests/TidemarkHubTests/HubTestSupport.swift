@@ -40,26 +40,40 @@ func withHub<Result: Sendable>(
     time: any SyncEnvironment = SystemSyncEnvironment(),
     _ body: @escaping @Sendable (_ url: String, _ services: ServiceGroup) async throws -> Result
 ) async throws -> Result {
-    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
     var logger = Logger(label: "test")
     logger.logLevel = .critical
-    var configuration = HubConfiguration(
-        port: 0, token: testToken, maxRequestBytes: maxRequestBytes, threads: 2,
-        onListening: { continuation.yield($0) })
-    configuration.environment = time
-    let hub = Hub(store: store, configuration: configuration, logger: logger)
+    return try await withRunningHub(logger) { onListening in
+        var configuration = HubConfiguration(
+            port: 0, token: testToken, maxRequestBytes: maxRequestBytes, threads: 2,
+            onListening: onListening)
+        configuration.environment = time
+        return Hub(store: store, configuration: configuration, logger: logger)
+    } body: { port, services in
+        try await body("http://127.0.0.1:\(port)", services)
+    }
+}
+
+/// Runs a hub while the body runs, and shuts it down gracefully.
+///
+/// - Parameter make: makes the hub, which has to tell its port when it listens.
+func withRunningHub<Result: Sendable>(
+    _ logger: Logger, _ make: (_ onListening: @escaping @Sendable (Int) -> Void) -> Hub,
+    body: @escaping @Sendable (_ port: Int, _ services: ServiceGroup) async throws -> Result
+) async throws -> Result {
+    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+    let hub = make { continuation.yield($0) }
     let services = ServiceGroup(services: [hub], logger: logger)
     return try await withThrowingTaskGroup(of: Result?.self) { group in
         group.addTask {
+            defer { continuation.finish() }
             try await services.run()
-            continuation.finish()
             return nil
         }
         group.addTask {
             var iterator = ports.makeAsyncIterator()
             let port = try #require(await iterator.next())
             do {
-                let result = try await body("http://127.0.0.1:\(port)", services)
+                let result = try await body(port, services)
                 await services.triggerGracefulShutdown()
                 return result
             } catch {

@@ -259,9 +259,7 @@ struct CallbackTests {
 
     @Test(arguments: Ending.allCases)
     func everyEndingIsOneCompletionAndNoLockIsHeld(_ ending: Ending) async throws {
-        let directory = TemporaryDirectory()
-        let a = try TestReplica("a", in: directory)
-        let b = try TestReplica("b", in: directory)
+        let (a, b) = try TestReplica.two()
         if ending.isOfADeletion {
             try a.dataset().put("base", for: "both")
             try await a.store.synchronize(with: b.transport)
@@ -348,9 +346,7 @@ struct CallbackTests {
 
     /// A delegate may take its time: neither the run nor the caller waits for it.
     @Test func aDelegateThatNeverReturnsDelaysNobody() async throws {
-        let directory = TemporaryDirectory()
-        let a = try TestReplica("a", in: directory)
-        let b = try TestReplica("b", in: directory)
+        let (a, b) = try TestReplica.two()
         struct Stuck: SyncDelegate {
             let released: AsyncStream<Void>
 

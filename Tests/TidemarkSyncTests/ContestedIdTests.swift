@@ -12,6 +12,8 @@ struct ContestedIdTests {
 
     init() throws { (a, b, c) = try TestReplica.three() }
 
+    private let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+
     private func exchange(
         _ one: TestReplica, _ role: ExchangeRole, with other: TestReplica,
         options: SyncOptions = SyncOptions()
@@ -20,16 +22,21 @@ struct ContestedIdTests {
         try await from.dataset().synchronize(with: to.transport, options: options)
     }
 
-    /// The dots of what it lacks are those of what it has, and the store that wrote both has found
-    /// out since.
-    @Test(arguments: ExchangeRole.allCases)
-    func whoHasTheLaterLineIsGivenTheEarlierOne(_ role: ExchangeRole) async throws {
+    /// B is given what is lost at A then, and C the longer line that A writes instead.
+    private func writeBothLines(_ role: ExchangeRole) async throws {
         try a.backUp()
         try a.dataset().put("lost", for: "key")
         try await exchange(b, role, with: a)
         try a.restore()
         try fill(a, 10..<17, "again")
         try await exchange(c, role, with: a)
+    }
+
+    /// The dots of what it lacks are those of what it has, and the store that wrote both has found
+    /// out since.
+    @Test(arguments: ExchangeRole.allCases)
+    func whoHasTheLaterLineIsGivenTheEarlierOne(_ role: ExchangeRole) async throws {
+        try await writeBothLines(role)
         let id = a.store.replicaID
         for _ in 0..<3 {
             try await exchange(b, role, with: a)
@@ -75,7 +82,6 @@ struct ContestedIdTests {
         try a.dataset().put("again", for: "both")
         try fill(a, 10..<13, "again")
         try await exchange(c, role, with: a)
-        let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
         for _ in 0..<2 { try await exchange(c, role, with: b, options: union) }
         try expectEqual([b, c])
         for replica in [b, c] {
@@ -85,10 +91,8 @@ struct ContestedIdTests {
         }
     }
 
-    /// Two who have exchanged without noticing, since their batons had different numbers: that each
-    /// has seen the dots of the other's line says nothing of what it has seen of that line.
-    @Test(arguments: ExchangeRole.allCases)
-    func whatWasExchangedBeforeProvesNoDescent(_ role: ExchangeRole) async throws {
+    /// B has the one line and C the other, and both have exchanged without noticing.
+    private func exchangeUnnoticed(_ role: ExchangeRole) async throws {
         try a.backUp()
         try fill(a, 0..<1, "lost")
         try await exchange(b, role, with: a)
@@ -99,18 +103,20 @@ struct ContestedIdTests {
             try fill(a, number..<number + 1, "again")
             try await exchange(c, role, with: a)
         }
-        let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
         for _ in 0..<2 { try await exchange(c, role, with: b, options: union) }
         #expect(try BatonBook(c.dataset()).disputed.isEmpty)
-        #expect(try b.dataset().text("key") == nil)
-        // It has seen the dot of what lies there at c, and another write.
-        try b.dataset().put("mine", for: "key")
+    }
+
+    /// Somebody shows C that the id is contested, and goes.
+    private func showContest() throws {
         let known = try #require(
             try BatonBook(c.dataset()).batons.first { $0.replica == a.store.replicaID })
-        // Somebody shows that, and goes.
         try BatonBook(c.dataset()).dispute(
             [], contested: [Baton(replica: known.replica, number: known.number, random: 0)])
-        for _ in 0..<2 { try await exchange(c, role, with: b, options: union) }
+    }
+
+    /// B has written "mine", having seen the dot of what lay at C: the two were in conflict.
+    private func expectBothLines() throws {
         try expectEqual([b, c])
         for replica in [b, c] {
             #expect(try replica.dataset().text("key") == "again+mine")
@@ -118,6 +124,19 @@ struct ContestedIdTests {
             try expectText(replica, 10..<12, "again")
             #expect(try BatonBook(replica.dataset()).disputed.isEmpty)
         }
+    }
+
+    /// Two who have exchanged without noticing, since their batons had different numbers: that each
+    /// has seen the dots of the other's line says nothing of what it has seen of that line.
+    @Test(arguments: ExchangeRole.allCases)
+    func whatWasExchangedBeforeProvesNoDescent(_ role: ExchangeRole) async throws {
+        try await exchangeUnnoticed(role)
+        #expect(try b.dataset().text("key") == nil)
+        // It has seen the dot of what lies there at c, and another write.
+        try b.dataset().put("mine", for: "key")
+        try showContest()
+        for _ in 0..<2 { try await exchange(c, role, with: b, options: union) }
+        try expectBothLines()
     }
 
     /// Where both sides gave up their claims, neither vector says what was seen of the id.
@@ -165,12 +184,7 @@ struct ContestedIdTests {
     /// nobody else would ever bring it.
     @Test(arguments: ExchangeRole.allCases)
     func bundlesBringTheOtherLine(_ role: ExchangeRole) async throws {
-        try a.backUp()
-        try a.dataset().put("lost", for: "key")
-        try await exchange(b, role, with: a)
-        try a.restore()
-        try fill(a, 10..<17, "again")
-        try await exchange(c, role, with: a)
+        try await writeBothLines(role)
         let theirs = try c.dataset().syncCount
         try await carry(c, b)
         #expect(try b.dataset().text("key") == "lost")
@@ -195,12 +209,7 @@ struct ContestedIdTests {
         try c.dataset().put("first", for: "other")
         try await carry(c, b)
         let reached = try c.dataset().syncCount
-        try a.backUp()
-        try a.dataset().put("lost", for: "key")
-        try await exchange(b, role, with: a)
-        try a.restore()
-        try fill(a, 10..<17, "again")
-        try await exchange(c, role, with: a)
+        try await writeBothLines(role)
         let before = (try Contents(b.dataset()), try b.dataset().vector)
         let error = await #expect(throws: SyncError.self) {
             try await carry(c, b, since: reached)
@@ -225,36 +234,14 @@ struct ContestedIdTests {
     /// it that there are two, so that it disputes nothing; which proves no descent.
     @Test(arguments: ExchangeRole.allCases)
     func whatTheMakerOfABundleHadProvesNoDescent(_ role: ExchangeRole) async throws {
-        try a.backUp()
-        try fill(a, 0..<1, "lost")
-        try await exchange(b, role, with: a)
-        try a.restore()
-        try a.dataset().put("again", for: "key")
-        try await exchange(c, role, with: a)
-        for number in 10..<12 {
-            try fill(a, number..<number + 1, "again")
-            try await exchange(c, role, with: a)
-        }
-        let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
-        for _ in 0..<2 { try await exchange(c, role, with: b, options: union) }
-        #expect(try BatonBook(c.dataset()).disputed.isEmpty)
+        try await exchangeUnnoticed(role)
         try b.dataset().put("mine", for: "key")
-        let known = try #require(
-            try BatonBook(c.dataset()).batons.first { $0.replica == a.store.replicaID })
-        // Somebody shows that, and goes.
-        try BatonBook(c.dataset()).dispute(
-            [], contested: [Baton(replica: known.replica, number: known.number, random: 0)])
+        try showContest()
         for _ in 0..<2 {
             try await carry(b, c, options: union)
             try await carry(c, b, options: union)
         }
-        try expectEqual([b, c])
-        for replica in [b, c] {
-            #expect(try replica.dataset().text("key") == "again+mine")
-            try expectText(replica, 0..<1, "lost")
-            try expectText(replica, 10..<12, "again")
-            #expect(try BatonBook(replica.dataset()).disputed.isEmpty)
-        }
+        try expectBothLines()
     }
 
     // MARK: - Batons

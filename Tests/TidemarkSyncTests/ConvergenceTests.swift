@@ -105,11 +105,7 @@ final class Schedule {
     private func exchangeSomewhere() async throws {
         guard var (from, to) = topology.edges.randomElement(using: &random) else { return }
         if Bool.random(using: &random) { swap(&from, &to) }
-        let faults: [FaultyTransport.Fault?] = [nil, .losesRequest, .losesAnswer]
-        let transport = FaultyTransport(
-            replicas[to].responder, faults.randomElement(using: &random) ?? nil,
-            after: Int.random(in: 0...8, using: &random),
-            repeatsEach: Int.random(in: 0...3, using: &random))
+        let transport = FaultyTransport(replicas[to].responder, drawnFrom: &random)
         do {
             try await exchange(
                 from, transport, pageRecordsMax: Int.random(in: 1...5, using: &random))

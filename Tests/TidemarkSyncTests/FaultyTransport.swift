@@ -29,6 +29,16 @@ final class FaultyTransport: SyncTransport {
         self.repeatsEach = repeatsEach
     }
 
+    /// With a random fault or none, after a few good messages.
+    convenience init(_ responder: SyncResponder, drawnFrom random: inout some RandomNumberGenerator)
+    {
+        let faults: [Fault?] = [nil, .losesRequest, .losesAnswer]
+        self.init(
+            responder, faults.randomElement(using: &random) ?? nil,
+            after: Int.random(in: 0...8, using: &random),
+            repeatsEach: Int.random(in: 0...3, using: &random))
+    }
+
     var messageCount: Int { count.withLock { $0 } }
 
     func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {

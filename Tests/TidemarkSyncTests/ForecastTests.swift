@@ -7,14 +7,10 @@ import Tidemark
 
 /// Dry runs: they say what an exchange does, and leave every file of both sides as it was.
 struct ForecastTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     /// Every file by its bytes.
     private func files(_ path: String) throws -> [String: Data] {
@@ -26,7 +22,9 @@ struct ForecastTests {
     }
 
     private var names: [String] {
-        get throws { try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() }
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: a.directory.path).sorted()
+        }
     }
 
     @Test(arguments: 0..<4)

@@ -11,25 +11,11 @@ import Tidemark
 ///     b  ── still has the tombstones ─────────────────────────────────────────────
 ///     c  ── was away, or keeps a part ─── comes: what now?
 struct ForgottenDeletionsTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
     let c: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
-
-    private func fill(_ replica: TestReplica, _ count: Int) throws {
-        let dataset = try replica.dataset()
-        var batch = WriteBatch()
-        for number in 0..<count {
-            batch.put(Array("first".utf8), for: Array("key \(number)".utf8), in: dataset)
-        }
-        try replica.store.write(batch)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     @discardableResult
     private func exchange(
@@ -231,12 +217,12 @@ struct ForgottenDeletionsTests {
         try fill(a, 4)
         for replica in [b, c] { try await exchange(replica, a) }
         try await forget(0..<2)
-        let path = directory.path + "/late.bundle"
+        let path = a.directory.path + "/late.bundle"
         try a.store.exportBundle(of: "notes", to: path)
         await #expect(throws: SyncError.self) { try await c.store.importBundle(from: path) }
         #expect(try c.dataset().text("key 0") == "first")
         // One that has nothing misses nothing.
-        let d = try TestReplica("d", in: directory)
+        let d = try TestReplica("d", in: a.directory)
         try await d.store.importBundle(from: path)
         #expect(try d.dataset().digest() == a.dataset().digest())
     }

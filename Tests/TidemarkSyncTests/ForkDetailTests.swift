@@ -13,6 +13,7 @@ struct ForkDetailTests {
     init() throws { (a, b, c) = try TestReplica.three() }
 
     private let smallPages = SyncOptions(pageRecordsMax: 3)
+    private let union = SyncOptions(policy: .custom { .value(joinedText(of: $0)) })
 
     @Test(arguments: [true, false])
     func aCopyThatMeetsItsOriginalTakesANewIdAndGoesOn(copyAsks: Bool) async throws {
@@ -51,13 +52,6 @@ struct ForkDetailTests {
         try a.dataset().put("again", for: "key 1")
         try a.dataset().put("more", for: "key 9")
         let (from, to) = role == .asker ? (a, b) : (b, a)
-        let union = SyncOptions(
-            policy: .custom { conflict in
-                let texts = [conflict.local, conflict.remote].compactMap(\.value).map {
-                    String(decoding: $0, as: UTF8.self)
-                }
-                return .value(Array(texts.sorted().joined(separator: "+").utf8))
-            })
         try await from.dataset().synchronize(with: to.transport, options: union)
         try await from.dataset().synchronize(with: to.transport, options: union)
         try expectEqual([a, b])
@@ -93,13 +87,6 @@ struct ForkDetailTests {
         try a.restore()
         try a.dataset().put("again", for: "key 2")
         let (from, to) = role == .asker ? (a, b) : (b, a)
-        let union = SyncOptions(
-            policy: .custom { conflict in
-                let texts = [conflict.local, conflict.remote].compactMap(\.value).map {
-                    String(decoding: $0, as: UTF8.self)
-                }
-                return .value(Array(texts.sorted().joined(separator: "+").utf8))
-            })
         try await from.dataset().synchronize(with: to.transport, options: union)
         try await from.dataset().synchronize(with: to.transport, options: union)
         try expectEqual([a, b])
@@ -211,10 +198,7 @@ struct ForkDetailTests {
         let options = SyncOptions(
             policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
         for lostFrom in 0..<14 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
-            let c = try TestReplica("c", in: directory)
+            let (a, b, c) = try TestReplica.three()
             try fill(b, 0..<1, "first")
             try b.backUp()
             try await a.dataset().synchronize(with: b.transport)
@@ -244,9 +228,7 @@ struct ForkDetailTests {
         let options = SyncOptions(
             policy: .custom { .value(unitedText(of: $0)) }, pageRecordsMax: 3)
         for lostFrom in 0..<14 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             try fill(b, 0..<1, "first")
             try b.backUp()
             try b.dataset().put("lost", for: "key")
@@ -318,9 +300,7 @@ struct ForkDetailTests {
         _ role: ExchangeRole, _ fault: FaultyTransport.Fault
     ) async throws {
         for lostFrom in 0..<14 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             let (from, to) = role == .asker ? (a, b) : (b, a)
             func exchange(_ fault: FaultyTransport.Fault?) async {
                 let transport = FaultyTransport(to.responder, fault, after: lostFrom)

@@ -6,14 +6,10 @@ import Tidemark
 
 /// Stores that were restored or repaired, and their peers.
 struct OperationsTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func fill(_ dataset: Dataset, _ range: Range<Int>, _ text: String) throws {
         for number in range { try dataset.put("\(text) \(number)", for: "key \(number)") }
@@ -27,10 +23,10 @@ struct OperationsTests {
     @Test func aRestoredStoreAndItsOriginalBecomeEqual() async throws {
         try fill(a.dataset(), 0..<30, "ours")
         try await a.dataset().synchronize(with: b.transport)
-        try a.store.backup(to: "\(directory.path)/backup")
+        try a.store.backup(to: "\(a.directory.path)/backup")
         try fill(a.dataset(), 20..<40, "later")
-        try Store.restore(from: "\(directory.path)/backup", to: "\(directory.path)/restored")
-        let restored = try open("\(directory.path)/restored")
+        try Store.restore(from: "\(a.directory.path)/backup", to: "\(a.directory.path)/restored")
+        let restored = try open("\(a.directory.path)/restored")
         try fill(restored.dataset("notes"), 25..<50, "restored")
         for _ in 0..<2 {
             try await restored.dataset("notes").synchronize(with: b.transport)
@@ -47,10 +43,10 @@ struct OperationsTests {
     /// from nothing but the id under which it was written.
     @Test func aDeletionAfterARestoreReachesWhoHasTheRecord() async throws {
         try a.dataset().put("value", for: "key")
-        try a.store.backup(to: "\(directory.path)/backup")
+        try a.store.backup(to: "\(a.directory.path)/backup")
         try await a.dataset().synchronize(with: b.transport)
-        try Store.restore(from: "\(directory.path)/backup", to: "\(directory.path)/restored")
-        let restored = try open("\(directory.path)/restored")
+        try Store.restore(from: "\(a.directory.path)/backup", to: "\(a.directory.path)/restored")
+        let restored = try open("\(a.directory.path)/restored")
         try restored.dataset("notes").delete("key")
         try restored.compact()
         try await restored.dataset("notes").synchronize(with: b.transport)
@@ -72,7 +68,7 @@ struct OperationsTests {
         let before = try Contents(b.dataset())
         try a.dataset().put("not seen by anyone", for: "new")
         try a.store.close()
-        let path = "\(directory.path)/a"
+        let path = "\(a.directory.path)/a"
         for name in try FileManager.default.contentsOfDirectory(atPath: path) {
             guard name.hasSuffix(losesLog ? ".log" : ".seg") else { continue }
             // A block in the middle of the file is damaged.
@@ -81,9 +77,9 @@ struct OperationsTests {
             try file.write(contentsOf: Data(repeating: 7, count: 40))
             try file.close()
         }
-        let report = try Store.repair(at: path, to: "\(directory.path)/repaired")
+        let report = try Store.repair(at: path, to: "\(a.directory.path)/repaired")
         #expect(!report.isComplete)
-        let repaired = try open("\(directory.path)/repaired")
+        let repaired = try open("\(a.directory.path)/repaired")
         let dataset = try repaired.dataset("notes")
         if !losesLog { #expect(try dataset.count() < 421) }
         for _ in 0..<2 { try await dataset.synchronize(with: b.transport) }

@@ -35,9 +35,7 @@ struct SharedMergeTests {
     }
 
     @Test func mergesOfAPageShareOneVector() async throws {
-        let directory = TemporaryDirectory()
-        let a = try TestReplica("a", in: directory)
-        let b = try TestReplica("b", in: directory)
+        let (a, b) = try TestReplica.two()
         try Self.write(0..<Self.keyCount, "b", to: b)
         try Self.write(0..<Self.keyCount, "a", to: a)
         try Self.write(Self.keyCount / 2..<Self.keyCount, "b again", to: b)
@@ -72,9 +70,7 @@ struct SharedMergeTests {
     }
 
     @Test func fewMergesHaveVectorsOfTheirOwn() async throws {
-        let directory = TemporaryDirectory()
-        let a = try TestReplica("a", in: directory)
-        let b = try TestReplica("b", in: directory)
+        let (a, b) = try TestReplica.two()
         try Self.write(0..<10, "b", to: b)
         try Self.write(0..<10, "a", to: a)
         try await a.dataset().synchronize(with: b.transport, options: Self.sweeping)
@@ -86,9 +82,7 @@ struct SharedMergeTests {
     /// Each conflict of the page is won by another replica: there would be as many shared vectors
     /// as conflicts, each with an entry for all of them.
     @Test func whatManyHaveWonHasVectorsOfItsOwn() async throws {
-        let directory = TemporaryDirectory()
-        let a = try TestReplica("a", in: directory)
-        let b = try TestReplica("b", in: directory)
+        let (a, b) = try TestReplica.two()
         let count = 80
         try Self.write(0..<count, "a", to: a)
         let time = a.store.nextTime()
@@ -184,9 +178,7 @@ struct SharedMergeTests {
 
     /// What was wiped is in the vector and not in the records.
     @Test func nothingIsSharedWhereADatasetWasDeleted() async throws {
-        let directory = TemporaryDirectory()
-        let a = try TestReplica("a", in: directory)
-        let b = try TestReplica("b", in: directory)
+        let (a, b) = try TestReplica.two()
         try Self.write(0..<1, "old", to: a)
         try await a.dataset().synchronize(with: b.transport)
         try a.store.deleteDataset("notes")

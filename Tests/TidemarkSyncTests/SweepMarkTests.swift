@@ -10,14 +10,10 @@ import Tidemark
 ///             sweep from key 0, or none
 @Suite(.serialized)
 struct SweepMarkTests {
-    private let directory = TemporaryDirectory()
     private let a: TestReplica
     private let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     /// Begins a sweep of b that is cut off when three pages of twenty are stored.
     private func cutOff(_ asker: TestReplica) async throws {
@@ -38,7 +34,7 @@ struct SweepMarkTests {
         try await cutOff(a)
         var stored = try #require(try mark(of: a))
         #expect(stored.replica == a.store.replicaID)
-        let repaired = try TestReplica("repaired", in: directory)
+        let repaired = try TestReplica("repaired", in: a.directory)
         let dataset = try repaired.dataset()
         var batch = ReplicationBatch()
         for record in try a.dataset().records().collect().dropFirst(10) {

@@ -12,14 +12,10 @@ import Tidemark
 struct SweepTests {
     static let keyCount = 200
 
-    private let directory = TemporaryDirectory()
     private let a: TestReplica
     private let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     static func options(pageRecordsMax: Int = 20) -> SyncOptions {
         var options = SyncOptions(pageRecordsMax: pageRecordsMax, adoptsSegments: false)
@@ -141,9 +137,7 @@ struct SweepTests {
     @Test func whatIsWrittenMeanwhileIsLostNowhere() async throws {
         print("whatIsWrittenMeanwhileIsLostNowhere: TIDEMARK_SEED=\(baseSeed)")
         for seed in baseSeed..<baseSeed + 8 {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             try Self.write(0..<Self.keyCount, 1, to: b)
             try Self.write(50..<150, 2, to: a)
             let (ours, theirs) = (try a.dataset(), try b.dataset())
@@ -234,7 +228,7 @@ struct SweepTests {
                 }
                 return try SyncMessage.sweepAnswer(swept).encoded()
             }
-            let asker = try TestReplica(mistake, in: directory)
+            let asker = try TestReplica(mistake, in: a.directory)
             let error = await #expect(throws: SyncError.self) {
                 try await asker.dataset().synchronize(with: bad, options: Self.options())
             }
@@ -368,7 +362,7 @@ struct SweepTests {
     /// What the peer holds is claimed by no sweep, comes with the pull behind it, and no merge of
     /// the sweep takes it for seen, though other versions of the page have seen it.
     @Test func whatThePeerHoldsIsNotSwallowed() async throws {
-        let c = try TestReplica("c", in: directory)
+        let c = try TestReplica("c", in: a.directory)
         try Self.write(0..<Self.keyCount, 1, to: b)
         try await c.dataset().synchronize(with: b.transport)
         c.clock.putForward(bySeconds: 3_600)
@@ -396,7 +390,7 @@ struct SweepTests {
 
     @Test(arguments: [false, true])
     func whoIsLateDoesNotSweep(_ isAsker: Bool) async throws {
-        let c = try TestReplica("c", in: directory)
+        let c = try TestReplica("c", in: a.directory)
         try Self.write(0..<40, 1, to: a)
         for replica in [b, c] { try await replica.dataset().synchronize(with: a.transport) }
         for number in 0..<10 { try a.dataset().delete(Self.key(number)) }

@@ -166,9 +166,7 @@ struct SyncEventTests {
     @Test(arguments: paths)
     func everyPathEndsInExactlyOneCompletion(_ path: Path) async throws {
         for failing in 1...(path.failure == nil ? 1 : 4) {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             try a.dataset("deleted").put("1", for: "key")
             try await a.store.synchronize(with: b.transport)
             try b.store.deleteDataset("deleted")

@@ -120,6 +120,16 @@ func fill(_ replica: TestReplica, _ range: Range<Int>, _ text: String) throws {
     }
 }
 
+/// The same at once, with one value for so many records.
+func fill(_ replica: TestReplica, _ count: Int) throws {
+    let dataset = try replica.dataset()
+    var batch = WriteBatch()
+    for number in 0..<count {
+        batch.put(Array("first".utf8), for: Array("key \(number)".utf8), in: dataset)
+    }
+    try replica.store.write(batch)
+}
+
 /// Checks that the records are there as ``fill(_:_:_:)`` writes them.
 func expectText(
     _ replica: TestReplica, _ range: Range<Int>, _ text: String,
@@ -191,6 +201,13 @@ func unitedText(of conflict: Conflict) -> [UInt8] {
         String(decoding: $0, as: UTF8.self).split(separator: "+")
     }
     return Array(Set(parts).sorted().joined(separator: "+").utf8)
+}
+
+/// The texts of both sides of a conflict with "+" in between, also what they have in common: it
+/// shows what was merged twice.
+func joinedText(of conflict: Conflict) -> [UInt8] {
+    let texts = [conflict.local, conflict.remote].compactMap(\.valueText)
+    return Array(texts.sorted().joined(separator: "+").utf8)
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere for the same seed.

@@ -106,11 +106,7 @@ private final class NetworkSchedule {
         guard var (from, to) = shape.links(replicas.count).randomElement(using: &random)
         else { return }
         if Bool.random(using: &random) { swap(&from, &to) }
-        let faults: [FaultyTransport.Fault?] = [nil, .losesRequest, .losesAnswer]
-        let transport = FaultyTransport(
-            replicas[to].responder, faults.randomElement(using: &random) ?? nil,
-            after: Int.random(in: 0...8, using: &random),
-            repeatsEach: Int.random(in: 0...3, using: &random))
+        let transport = FaultyTransport(replicas[to].responder, drawnFrom: &random)
         let report = await replicas[from].store.synchronizeEach(
             with: transport, datasets: ["notes"],
             options: SyncOptions(pageRecordsMax: Int.random(in: 1...5, using: &random)))

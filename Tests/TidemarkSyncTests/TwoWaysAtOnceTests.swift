@@ -75,9 +75,7 @@ struct TwoWaysAtOnceTests {
         var path: ChoicePath? = ChoicePath()
         var count = 0
         while let current = path {
-            let directory = TemporaryDirectory()
-            let a = try TestReplica("a", in: directory)
-            let b = try TestReplica("b", in: directory)
+            let (a, b) = try TestReplica.two()
             try a.dataset().put([0], for: [1])
             try await a.dataset().synchronize(with: b.transport)
             try a.dataset().put([1], for: [1])

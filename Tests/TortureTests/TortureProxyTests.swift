@@ -7,28 +7,13 @@ import Testing
 /// What passes through the proxy is what was sent, but for what the proxy says it did.
 @Suite struct TortureProxyTests {
     /// Sends back what comes, one connection after the other.
-    private final class Echo: Sendable {
-        let port: Int
-        private let listener: Int32
-
-        init() throws {
-            (listener, port) = try Loopback.listen()
-            ThreadGroup.startDetached { self.serve() }
-        }
-
-        private func serve() {
-            while let connection = Loopback.accept(from: listener) {
-                var bytes = Loopback.receive(from: connection)
-                while !bytes.isEmpty, Loopback.send(bytes, to: connection) {
-                    bytes = Loopback.receive(from: connection)
-                }
-                close(connection)
+    private func echo() throws -> LoopbackListener {
+        try LoopbackListener { connection in
+            var bytes = Loopback.receive(from: connection)
+            while !bytes.isEmpty, Loopback.send(bytes, to: connection) {
+                bytes = Loopback.receive(from: connection)
             }
-            close(listener)
-        }
-
-        func stop() {
-            Loopback.end(listener)
+            close(connection)
         }
     }
 
@@ -46,65 +31,69 @@ import Testing
         return echo
     }
 
+    /// A proxy that leads to an echo.
+    private func withProxy(
+        _ body: (TortureProxy, inout SeededGenerator) throws -> Void
+    ) throws {
+        var random = SeededGenerator(Seed.drawn())
+        let echo = try echo()
+        defer { echo.stop() }
+        let proxy = try TortureProxy(random.split())
+        defer { proxy.stop() }
+        proxy.lead(to: echo.port)
+        try body(proxy, &random)
+    }
+
     private func differingBits(_ left: [UInt8], _ right: [UInt8]) -> Int {
         zip(left, right).reduce(0) { $0 + ($1.0 ^ $1.1).nonzeroBitCount }
     }
 
     @Test func withoutTroubleItPassesEverything() throws {
-        var random = SeededGenerator(Seed.drawn())
-        let echo = try Echo()
-        defer { echo.stop() }
-        let proxy = try TortureProxy(random.split())
-        defer { proxy.stop() }
-        proxy.lead(to: echo.port)
-        for _ in 0..<20 {
-            let bytes = random.bytes(1 + random.below(20_000))
-            #expect(try echoed(bytes, through: proxy.port) == bytes)
+        try withProxy { proxy, random in
+            for _ in 0..<20 {
+                let bytes = random.bytes(1 + random.below(20_000))
+                let back = try echoed(bytes, through: proxy.port)
+                #expect(back == bytes)
+            }
+            let counts = proxy.counts
+            #expect(counts.connections == 20)
+            #expect(counts.cuts == 0 && counts.damagedBits == 0 && counts.delays == 0)
         }
-        let counts = proxy.counts
-        #expect(counts.connections == 20)
-        #expect(counts.cuts == 0 && counts.damagedBits == 0 && counts.delays == 0)
     }
 
     @Test func itDamagesAsManyBitsAsItSays() throws {
-        var random = SeededGenerator(Seed.drawn())
-        let echo = try Echo()
-        defer { echo.stop() }
-        let proxy = try TortureProxy(random.split())
-        defer { proxy.stop() }
-        proxy.lead(to: echo.port)
-        proxy.trouble(
-            with: ProxyFaults(damageOneIn: 1, delayOneIn: 2, delayMillisecondsMax: 3))
-        for _ in 0..<20 {
-            let before = proxy.counts.damagedBits
-            let bytes = random.bytes(1 + random.below(2_000))
-            let back = try echoed(bytes, through: proxy.port)
-            #expect(back.count == bytes.count)
-            let damaged = proxy.counts.damagedBits - before
-            let differing = differingBits(bytes, back)
-            // A bit that was turned on either way is right again.
-            #expect(damaged > 0 && differing <= damaged && (damaged - differing) % 2 == 0)
+        try withProxy { proxy, random in
+            proxy.trouble(
+                with: ProxyFaults(damageOneIn: 1, delayOneIn: 2, delayMillisecondsMax: 3))
+            for _ in 0..<20 {
+                let before = proxy.counts.damagedBits
+                let bytes = random.bytes(1 + random.below(2_000))
+                let back = try echoed(bytes, through: proxy.port)
+                #expect(back.count == bytes.count)
+                let damaged = proxy.counts.damagedBits - before
+                let differing = differingBits(bytes, back)
+                // A bit that was turned on either way is right again.
+                #expect(damaged > 0 && differing <= damaged && (damaged - differing) % 2 == 0)
+            }
         }
     }
 
     @Test func itCutsAndHeals() throws {
-        var random = SeededGenerator(Seed.drawn())
-        let echo = try Echo()
-        defer { echo.stop() }
-        let proxy = try TortureProxy(random.split())
-        defer { proxy.stop() }
-        proxy.lead(to: echo.port)
-        proxy.trouble(with: ProxyFaults(cutOneIn: 1))
-        let bytes = random.bytes(3_000)
-        for _ in 0..<10 {
-            let back = try echoed(bytes, through: proxy.port)
-            #expect(back.count < bytes.count && back.elementsEqual(bytes.prefix(back.count)))
+        try withProxy { proxy, random in
+            proxy.trouble(with: ProxyFaults(cutOneIn: 1))
+            let bytes = random.bytes(3_000)
+            for _ in 0..<10 {
+                let back = try echoed(bytes, through: proxy.port)
+                #expect(back.count < bytes.count && back.elementsEqual(bytes.prefix(back.count)))
+            }
+            #expect(proxy.counts.cuts >= 10)
+            proxy.heal()
+            let healed = try echoed(bytes, through: proxy.port)
+            #expect(healed == bytes)
+            proxy.lead(to: nil)
+            let refused = try echoed(bytes, through: proxy.port)
+            #expect(refused.isEmpty)
         }
-        #expect(proxy.counts.cuts >= 10)
-        proxy.heal()
-        #expect(try echoed(bytes, through: proxy.port) == bytes)
-        proxy.lead(to: nil)
-        #expect(try echoed(bytes, through: proxy.port).isEmpty)
     }
 
     @Test func fatesAreWithinTheirBounds() {

@@ -5,11 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-import queue
-import signal
-import subprocess
-import threading
-import time
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,6 +13,9 @@ from typing import Any
 
 import clients
 from hooks import Hooks
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+from hub_process import HubProcess  # noqa: E402
 
 # Pools: of guests, of users that have signed in, and one for each thing that is the whole pool's.
 _NAMES = ("guests", "members", "counted", "configured", "raced", "streamed", "published",
@@ -59,25 +58,22 @@ class Reachable:
             secret or self.issuer_secret.encode(), issuer, audience, subject, **arguments)
 
 
-class Hub(Reachable):
+class Hub(HubProcess, Reachable):
     """A hub with a store, settings and secrets in a directory, and endpoints for its webhooks."""
 
     def __init__(
         self, binary: Path, directory: Path, *, settings: dict[str, Any] | None = None,
         tls: tuple[Path, Path] | None = None,
     ):
-        self.binary = binary
+        super().__init__(
+            binary, directory / "store", directory / "hub.log", directory / "settings.json")
         self.directory = directory
-        self.store = directory / "store"
-        self.log = directory / "hub.log"
-        self.port = 0
         self.scheme = "https" if tls else "http"
         self.hooks = Hooks(_secret(64))
         self.admin_token = _secret(64)
         self.key = ("AKIAPROOF", _secret(40))
         self.limited_key = ("AKIALIMITED", _secret(40))
         self.issuer_secret = _secret(64)
-        self._process: subprocess.Popen[str] | None = None
         directory.mkdir(parents=True, exist_ok=True)
         document = self._settings(tls)
         for key, value in (settings or {}).items():
@@ -148,64 +144,6 @@ class Hub(Reachable):
     def endpoint(self) -> str:
         """Its address. The port stays the same over restarts."""
         return f"{self.scheme}://127.0.0.1:{self.port}"
-
-    @property
-    def process(self) -> int:
-        """The id of its process."""
-        assert self._process
-        return self._process.pid
-
-    def start(self) -> Hub:
-        """Returns once it takes requests."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [self.binary, "serve", self.store, "--listen", f"127.0.0.1:{self.port}",
-                 "--config", self.directory / "settings.json"],
-                stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
-        lines: queue.Queue[str] = queue.Queue()
-        output = self._process.stdout
-
-        def read() -> None:
-            # To the end, so that the pipe never fills.
-            for line in output:
-                lines.put(line)
-            lines.put("")
-
-        threading.Thread(target=read, daemon=True).start()
-        line = ""
-        end = time.monotonic() + 60
-        while not line.startswith("listening on "):
-            try:
-                line = lines.get(timeout=max(0.0, end - time.monotonic()))
-            except queue.Empty:
-                line = ""
-            if not line:
-                self.kill()
-                raise RuntimeError(f"the hub does not start; its log ends so:\n{self.log_end()}")
-        self.port = int(line.rsplit(":", 1)[1])
-        return self
-
-    def log_end(self) -> str:
-        """The last lines of its log."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join(lines[-15:])
-
-    def stop(self, seconds: float = 40) -> None:
-        """Ends it as a service manager does, and fails unless it ends well."""
-        if not self._process:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(seconds)
-        self._process = None
-        if status != 0:
-            raise RuntimeError(f"the hub ended with {status}:\n{self.log_end()}")
-
-    def kill(self) -> None:
-        """Ends it by `kill -9`, if it runs."""
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
     def restart(self, kill: bool = False) -> None:
         """Ends it in order or by `kill -9`, and starts it again at the same address."""

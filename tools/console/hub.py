@@ -9,34 +9,31 @@ import hmac
 import http.client
 import json
 import os
-import queue
-import signal
 import subprocess
-import threading
-import time
+import sys
 import urllib.parse
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+from hub_process import HubProcess  # noqa: E402
 
 POOL = "us-east-1:c0050000-0000-4000-8000-000000000001"
 REGION = "us-east-1"
 
 
-class Hub:
+class Hub(HubProcess):
     """`tidemark serve` over a store, with a pool for guests and a key for developers."""
 
     def __init__(self, binary: Path, directory: Path, name: str):
-        self.binary = binary
+        settings = directory / f"{name}.json"
+        super().__init__(
+            binary, directory / name, directory / f"{name}.log", settings, "--history", "20")
         self.directory = directory
-        self.store = directory / name
-        self.log = directory / f"{name}.log"
         self.token = os.urandom(32).hex()
         self.token_file = self._file(f"{name}.token", self.token)
         self.key = ("AKIACONSOLE", os.urandom(20).hex())
-        self.port = 0
-        self._process: subprocess.Popen[str] | None = None
-        self._settings = directory / f"{name}.json"
-        self._settings.write_text(json.dumps({
+        settings.write_text(json.dumps({
             "secretFile": self._file(
                 f"{name}.secret", base64.b64encode(os.urandom(32)).decode()),
             "adminTokenFile": self.token_file,
@@ -59,57 +56,6 @@ class Hub:
     def url(self) -> str:
         """Its address. The port stays the same over restarts."""
         return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> Hub:
-        """Returns once it takes requests."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [self.binary, "serve", self.store, "--listen", f"127.0.0.1:{self.port}",
-                 "--config", self._settings, "--history", "20"],
-                stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
-        lines: queue.Queue[str] = queue.Queue()
-        output = self._process.stdout
-
-        def read() -> None:
-            for line in output:
-                lines.put(line)
-            lines.put("")
-
-        threading.Thread(target=read, daemon=True).start()
-        end = time.monotonic() + 60
-        while True:
-            try:
-                line = lines.get(timeout=max(0.0, end - time.monotonic()))
-            except queue.Empty:
-                line = ""
-            if line.startswith("listening on "):
-                self.port = int(line.rsplit(":", 1)[1])
-                return self
-            if not line:
-                self.kill()
-                raise RuntimeError(f"the hub does not start; its log ends so:\n{self.log_end()}")
-
-    def log_end(self) -> str:
-        """The last lines of its log."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join(lines[-15:])
-
-    def stop(self) -> None:
-        """Ends it as a service manager does, and fails unless it ends well."""
-        if not self._process:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(40)
-        self._process = None
-        if status != 0:
-            raise RuntimeError(f"the hub ended with {status}:\n{self.log_end()}")
-
-    def kill(self) -> None:
-        """Ends it at once, if it runs."""
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
     def command(self, *arguments: Any, status: int | None = 0, stdin: bytes = b"") -> str:
         """What the command line says; fails unless it ends so. None takes any end."""

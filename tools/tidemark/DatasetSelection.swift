@@ -27,6 +27,25 @@ struct DatasetSelection: ParsableArguments {
         }
     }
 
+    /// Those that were named, whether they are there or not; else all of the store.
+    func names(in store: Store) throws -> [String] {
+        try dataset.isEmpty ? store.datasetNames() : dataset
+    }
+
+    /// Those that were named, whether they are there or not; else all that either store has, in
+    /// the order of their names.
+    func names(in first: Store, or second: Store) throws -> [String] {
+        guard dataset.isEmpty else { return dataset }
+        return Set(try first.datasetNames()).union(try second.datasetNames()).sorted()
+    }
+
+    /// Of a name that was given where two stores are compared.
+    static func missing(_ name: String) -> CommandFailure {
+        CommandFailure(
+            .negative,
+            "no dataset \"\(name)\" in either store; see 'tidemark datasets' for those there are")
+    }
+
     /// Whether tables have to say which dataset a row is of.
     var isOne: Bool { dataset.count == 1 }
 }

@@ -284,13 +284,7 @@ extension Dataset {
     /// to there has missed none. O(segments).
     /// - Throws: `closed`, `corruption`, `inputOutput`.
     package func forgottenThrough() throws(StoreError) -> SyncCount {
-        let (moment, id, expired) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence), state.recordsID,
-                state.expiredThrough
-            )
-        }
+        let (moment, id, expired) = try momentAsStored { $0.expiredThrough }
         return SyncCount(
             rawValue: try engine.forgottenThrough(id, at: moment, expiredThrough: expired))
     }

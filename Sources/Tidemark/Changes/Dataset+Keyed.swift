@@ -8,13 +8,7 @@ extension Dataset {
     package func withRecords(
         of keys: [[UInt8]], _ body: (ChangeView) throws(StoreError) -> Bool
     ) throws(StoreError) -> (lookedAt: Int, run: ChangeRun) {
-        let (moment, id, knowledge) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence),
-                state.recordsID, state.knowledge
-            )
-        }
+        let (moment, id, knowledge) = try momentAsStored { $0.knowledge }
         let run = ChangeRun(through: .zero, isLast: false, knowledge: knowledge)
         guard id != 0 else { return (keys.count, run) }
         var lookedAt = 0
@@ -51,13 +45,7 @@ extension Dataset {
         scannedBytesMax: Int,
         _ body: (ChangeView) throws(StoreError) -> Bool
     ) throws(StoreError) -> (next: [UInt8]?, run: ChangeRun) {
-        let (moment, id, knowledge) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence),
-                state.recordsID, state.knowledge
-            )
-        }
+        let (moment, id, knowledge) = try momentAsStored { $0.knowledge }
         let run = ChangeRun(through: .zero, isLast: false, knowledge: knowledge)
         guard id != 0 else { return (nil, run) }
         var known = KnownChanges(excluding, wiped: knowledge.lifecycle.wiped)

@@ -137,6 +137,7 @@ private struct SurveyWork {
     private let view: ReadView
     private let cellsMax: Int
     private let heaviest: HeaviestDatasets
+    private let buffer = BlockBuffer()
     private var bytesLeft = SpaceSurvey.sampledBytesMax
     private var rows: [DatasetID: SpaceSurvey.Dataset] = [:]
     /// Of the segment that is looked at.
@@ -265,11 +266,7 @@ private struct SurveyWork {
         let rawCount = try parts.rawCount(of: block)
         guard rawCount <= bytesLeft else { return false }
         bytesLeft -= rawCount
-        let bytes = try parts.dataBytes(of: block)
-        defer { withExtendedLifetime(bytes) {} }
-        guard let entries = unsafe DataBlockView(base: bytes.bytes.base, rawCount: rawCount) else {
-            return true
-        }
+        let entries = try parts.view(of: block, in: buffer)
         for slot in 0..<entries.count {
             guard let entry = entries.entry(at: slot) else { continue }
             var isNewest = !entry.isSuperseded
@@ -426,24 +423,4 @@ extension SpaceSurvey.Dataset {
         left.liveSum += right.liveSum
         left.unseenCount += right.unseenCount
     }
-}
-
-extension SegmentParts {
-    /// A data block before compression, checked, in memory of its own.
-    func dataBytes(of block: Int) throws(StoreError) -> Block {
-        let rawCount = try rawCount(of: block)
-        return unsafe try Block(count: rawCount) { (memory) throws(StoreError) in
-            if directory.isCompressed(block) {
-                return try unsafe decompress(block, into: memory)
-            }
-            let stored = unsafe try mappedData(block)
-            unsafe memory.copyMemory(
-                from: UnsafeRawBufferPointer(start: stored.base, count: rawCount))
-        }
-    }
-}
-
-extension Store {
-    /// The version of the file format that this build writes.
-    package static var formatVersion: Int { Int(FileHeader.formatVersion) }
 }

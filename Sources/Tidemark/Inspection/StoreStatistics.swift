@@ -130,7 +130,7 @@ extension Store {
         }
         let valueFiles = engine.usage(of: view)
         return StoreStatistics(
-            replicaID: replicaID, formatVersion: Int(FileHeader.formatVersion),
+            replicaID: replicaID, formatVersion: Store.formatVersion,
             datasets: counted.map { row, id in
                 var row = row
                 let entryCount = counts.all[id] ?? 0
@@ -207,4 +207,9 @@ extension SealedSegment {
             tombstoneCount: Int(clamping: footer.tombstoneCount), rawBytes: footer.rawBytes,
             storedBytes: footer.storedBytes)
     }
+}
+
+extension Store {
+    /// The version of the file format that this build writes.
+    package static var formatVersion: Int { Int(FileHeader.formatVersion) }
 }

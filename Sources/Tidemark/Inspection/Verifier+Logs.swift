@@ -14,7 +14,7 @@ extension Verifier {
                 return report.damages.append(
                     Malformed("the log is of another store").error(in: log.path, at: 48))
             }
-            if let damage = damage(ofSizeOf: log, header, manifest) {
+            if let damage = manifest.damage(ofSizeOf: log, header) {
                 report.damages.append(damage)
                 isCutShort = UInt64(log.reserved) <= header.capacity
             }
@@ -107,18 +107,6 @@ extension Verifier {
             }
             throw error
         }
-    }
-
-    private static func damage(
-        ofSizeOf log: LogSegment, _ header: FileHeader, _ manifest: Manifest
-    ) -> StoreError? {
-        let sizeMin = log.number == manifest.closedLog ? manifest.closedSize : 0
-        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
-            return Malformed(
-                "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
-            ).error(in: log.path, at: UInt64(log.reserved))
-        }
-        return nil
     }
 
     /// As opening sees it: see `Engine.recoverLogs()`.

@@ -153,11 +153,17 @@ extension Manifest {
         guard header.tag == tag else {
             throw Malformed("the log is of another store").error(in: log.path, at: 48)
         }
+        if let damage = damage(ofSizeOf: log, header) { throw damage }
+    }
+
+    /// What is wrong with the size of a log's file; nil if it can have that size.
+    func damage(ofSizeOf log: LogSegment, _ header: FileHeader) -> StoreError? {
         let sizeMin = log.number == closedLog ? closedSize : 0
         guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
-            throw Malformed(
+            return Malformed(
                 "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
             ).error(in: log.path, at: UInt64(log.reserved))
         }
+        return nil
     }
 }

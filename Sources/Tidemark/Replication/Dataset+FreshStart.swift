@@ -98,13 +98,7 @@ extension Dataset {
     package func absent(
         in page: MergePage
     ) throws(StoreError) -> (numbers: [Int], knowledge: DatasetKnowledge) {
-        let (moment, id, knowledge) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence), state.recordsID,
-                state.knowledge
-            )
-        }
+        let (moment, id, knowledge) = try momentAsStored { $0.knowledge }
         var numbers: [Int] = []
         try page.bytes.withBytes { (all) throws(StoreError) in
             for (number, item) in page.items.enumerated() {

@@ -125,13 +125,7 @@ extension Dataset {
 
     /// The record as it is stored, a tombstone included, also while the dataset is deleted.
     package func storedRecord(for key: [UInt8]) throws(StoreError) -> Record? {
-        let (moment, id, dirtiness) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence),
-                state.recordsID, state.dirtiness(ownIDs: engine.ownIDs)
-            )
-        }
+        let (moment, id, dirtiness) = try momentAsStored { $0.dirtiness(ownIDs: engine.ownIDs) }
         guard id != 0 else { return nil }
         return try key.withBytes { (key) throws(StoreError) in
             try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {
@@ -147,12 +141,7 @@ extension Dataset {
     package func storedVersion(
         of key: [UInt8]
     ) throws(StoreError) -> (version: Version, isDeleted: Bool)? {
-        let (moment, id) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return (
-                Moment(view: engine.currentView, sequenceMax: engine.sequence), state.recordsID
-            )
-        }
+        let (moment, id, _) = try momentAsStored { _ in }
         guard id != 0 else { return nil }
         return try key.withBytes { (key) throws(StoreError) in
             try moment.view.withNewest(of: key, in: id, sequenceMax: moment.sequenceMax) {

@@ -89,11 +89,6 @@ struct HubSecrets: Sendable {
         mac(bytes, for: use, signer: 0)
     }
 
-    /// Whether any of the secrets has made it. In time that tells nothing of how much is right.
-    func isMAC(_ mac: [UInt8], of bytes: [UInt8], for use: SecretUse) -> Bool {
-        signer(of: mac, bytes, for: use) != nil
-    }
-
     /// By the secret with that place: what ``signer(of:_:for:)`` found.
     func mac(_ bytes: [UInt8], for use: SecretUse, signer: Int) -> [UInt8] {
         guard let key = keys[signer][use] else {
@@ -102,7 +97,8 @@ struct HubSecrets: Sendable {
         return Digests.hmac(bytes, key: key)
     }
 
-    /// The place of the secret that has made a MAC; nil if none has.
+    /// The place of the secret that has made a MAC; nil if none has. In time that tells nothing of
+    /// how much is right.
     func signer(of mac: [UInt8], _ bytes: [UInt8], for use: SecretUse) -> Int? {
         var found: Int?
         // All of them are tried: which one it was shows in no time.

@@ -36,12 +36,7 @@ extension Console {
     // MARK: - Records
 
     private func write(_ edit: ConsoleEdit.OfRecord) async throws(APIFailure) -> [UInt8] {
-        let holding = try await holdIdentity(of: edit.dataset)
-        defer { holding.pass.end() }
-        let isLimited = holding.isIdentity
-        return try await parts.threads.write { [self] store in
-            let dataset = try Self.dataset(edit.dataset, in: store)
-            let key = try edit.reference.key(in: dataset)
+        try await change(edit.dataset, edit.reference) { [self] dataset, key, isLimited in
             if isLimited { try checkLimits(key, edit.value, in: dataset) }
             return try told([edit.dataset]) {
                 if let value = edit.value {
@@ -81,12 +76,7 @@ extension Console {
     // MARK: - Conflicts
 
     private func settle(_ edit: ConsoleEdit.OfConflict) async throws(APIFailure) -> [UInt8] {
-        let holding = try await holdIdentity(of: edit.dataset)
-        defer { holding.pass.end() }
-        let isLimited = holding.isIdentity
-        return try await parts.threads.write { [self] store in
-            let dataset = try Self.dataset(edit.dataset, in: store)
-            let key = try edit.reference.key(in: dataset)
+        try await change(edit.dataset, edit.reference) { [self] dataset, key, isLimited in
             let waiting = try dataset.pendingConflicts(of: key)
             guard let first = waiting.first?.conflict else {
                 throw APIFailure(.resourceNotFound, "nothing of that key waits any more")
@@ -129,6 +119,23 @@ extension Console {
     }
 
     // MARK: - Support
+
+    /// Runs what changes a key with the identity of its dataset held.
+    ///
+    /// - Parameter body: called on a writer thread with the dataset, the key, and whether the
+    ///   limits of an identity are to be kept.
+    private func change(
+        _ name: String, _ reference: RecordReference,
+        _ body: @escaping @Sendable (Dataset, [UInt8], Bool) throws -> [UInt8]
+    ) async throws(APIFailure) -> [UInt8] {
+        let holding = try await holdIdentity(of: name)
+        defer { holding.pass.end() }
+        let isLimited = holding.isIdentity
+        return try await parts.threads.write { store in
+            let dataset = try Self.dataset(name, in: store)
+            return try body(dataset, try reference.key(in: dataset), isLimited)
+        }
+    }
 
     /// Holds the identity of a dataset, so that it is neither merged nor deleted meanwhile. A
     /// dataset of nobody's needs none.

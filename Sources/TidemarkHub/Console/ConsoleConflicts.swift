@@ -22,11 +22,8 @@ struct ConflictList: Sendable {
     init(_ query: ConsoleQuery) throws(APIFailure) {
         state = try query.choice("state", default: State.waiting)
         dataset = try query.text("dataset") == nil ? nil : query.dataset()
-        after = try query.text("after")
+        after = try query.datasetBefore()
         limit = try query.limit()
-        if let after, !ConsoleNames.isDatasetText(after) {
-            throw APIFailure(.invalidParameter, "after is no name of a dataset")
-        }
     }
 
     /// O(answer): datasets without any are not looked at.

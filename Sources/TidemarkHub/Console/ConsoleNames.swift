@@ -7,11 +7,8 @@ enum ConsoleNames {
     /// - Throws: `invalidParameter` for a name that no dataset can have, `resourceNotFound` for one
     ///   of the hub's own.
     static func dataset(_ text: String?) throws(APIFailure) -> String {
-        guard let text, isDatasetName(text) else {
-            throw APIFailure(
-                .invalidParameter,
-                "dataset must have 1...\(Limits.datasetNameBytesMax) of the characters a-z A-Z 0-9 "
-                    + "_ . : -")
+        guard let text, DatasetName.isValid(text) else {
+            throw APIFailure(.invalidParameter, "dataset must have \(DatasetName.rule)")
         }
         guard !isOwn(text) else {
             throw APIFailure(
@@ -25,24 +22,7 @@ enum ConsoleNames {
     }
 
     /// The beginning of a name, or a part of one.
-    static func isDatasetText(_ text: String) -> Bool {
-        text.utf8.count <= Limits.datasetNameBytesMax && text.utf8.allSatisfy(isNameByte)
-    }
-
-    private static func isDatasetName(_ text: String) -> Bool {
-        !text.isEmpty && isDatasetText(text)
-    }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
-            UInt8(ascii: ":"), UInt8(ascii: "-"):
-            true
-        default:
-            false
-        }
-    }
+    static func isDatasetText(_ text: String) -> Bool { DatasetName.isPart(text) }
 
     /// - Throws: `invalidParameter`.
     static func identity(_ text: String?) throws(APIFailure) -> IdentityID {

@@ -56,6 +56,17 @@ struct ConsoleQuery: Sendable {
         return number
     }
 
+    /// The dataset behind which a list of them goes on; nil to begin.
+    ///
+    /// - Throws: `invalidParameter`.
+    func datasetBefore() throws(APIFailure) -> String? {
+        let after = try text("after")
+        if let after, !ConsoleNames.isDatasetText(after) {
+            throw APIFailure(.invalidParameter, "after is no name of a dataset")
+        }
+        return after
+    }
+
     /// Rows of a page.
     ///
     /// - Throws: `invalidParameter`.

@@ -9,11 +9,8 @@ struct ReplicaList: Sendable {
 
     /// - Throws: `invalidParameter`.
     init(_ query: ConsoleQuery) throws(APIFailure) {
-        after = try query.text("after")
+        after = try query.datasetBefore()
         limit = try query.limit()
-        if let after, !ConsoleNames.isDatasetText(after) {
-            throw APIFailure(.invalidParameter, "after is no name of a dataset")
-        }
     }
 
     /// Looks at ``ConsoleLimits/scannedMax`` datasets at most.

@@ -76,15 +76,21 @@ struct PeerConnection: Sendable {
         }
     }
 
+    /// A page that stands still and is not the last would be asked for without end.
+    private static func check(
+        _ page: RecordPage, goesOnAfter since: SyncCount
+    ) throws(SyncError) {
+        guard page.through >= since, page.isLast || page.through > since else {
+            throw .badMessage("the peer's changes do not go on after \(since)")
+        }
+    }
+
     func pull(
         _ request: PullRequest, _ traffic: inout Traffic
     ) async throws(SyncError) -> PullAnswer {
         let answer = try await ask(.pull(request), &traffic)
         guard case .pullAnswer(let pulled) = answer else { throw Self.misplaced(answer) }
-        let page = pulled.page
-        guard page.through >= request.since, page.isLast || page.through > request.since else {
-            throw .badMessage("the peer's changes do not go on after \(request.since)")
-        }
+        try Self.check(pulled.page, goesOnAfter: request.since)
         return pulled
     }
 
@@ -133,10 +139,7 @@ struct PeerConnection: Sendable {
     ) async throws(SyncError) -> ScopedPullAnswer {
         let answer = try await ask(.scopedPull(request), &traffic)
         guard case .scopedPullAnswer(let pulled) = answer else { throw Self.misplaced(answer) }
-        let page = pulled.page
-        guard page.through >= request.since, page.isLast || page.through > request.since else {
-            throw .badMessage("the peer's changes do not go on after \(request.since)")
-        }
+        try Self.check(pulled.page, goesOnAfter: request.since)
         return pulled
     }
 

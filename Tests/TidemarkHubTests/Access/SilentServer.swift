@@ -8,9 +8,9 @@ final class SilentServer: Sendable {
 
     init(_ beginning: [UInt8]) throws {
         listener = try LoopbackListener { connection in
-            _ = LoopbackListener.receive(from: connection)
-            LoopbackListener.send(beginning, to: connection)
-            while LoopbackListener.receive(from: connection) > 0 {}
+            _ = Loopback.receive(from: connection)
+            Loopback.send(beginning, to: connection)
+            while !Loopback.receive(from: connection).isEmpty {}
             close(connection)
         }
     }

@@ -98,6 +98,16 @@ func withCognito(
     try fixture.store.close()
 }
 
+/// The same, for what one device does.
+func withCognitoDevice(
+    limits: HubLimits = HubLimits(), hooks: CognitoFixture.Hooks = CognitoFixture.Hooks(),
+    _ body: (CognitoDevice, CognitoFixture) async throws -> Void
+) async throws {
+    try await withCognito(limits: limits, hooks: hooks) { fixture in
+        try await body(CognitoDevice(fixture: fixture), fixture)
+    }
+}
+
 /// Identities for which a dataset `POOL:IDENTITY` with dashes for colons stands in `test-pools`.
 private struct StoredIdentities: IdentityListing {
     func identityIDs(

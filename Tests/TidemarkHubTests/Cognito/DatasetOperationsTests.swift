@@ -91,8 +91,7 @@ struct DatasetOperationsTests {
 
     @Test("counts of calls with several records outlive the dataset")
     func countsAfterDeletion() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync((0..<10).map { .put("1", "k\($0)") })
             try await device.delete()
             let answer = try await device.sync([.put("1", "a"), .put("1", "b")])
@@ -103,8 +102,7 @@ struct DatasetOperationsTests {
 
     @Test("who has heard of a deletion is not told of it again, however many calls come after it")
     func deletionBehindManyCalls() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             for round in 0..<3 {
                 try await device.sync((0..<5).map { .put("\(round)", "k\($0)", UInt64(round)) })
             }
@@ -229,8 +227,7 @@ struct DatasetOperationsTests {
 
     @Test("each listing begins a sync session, its further pages do not; the counts are stored")
     func sessions() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             for index in 0..<4 { try await device.sync([.put("1", "k\(index)")]) }
             _ = try await device.listAll(max: 1)
             let pool = try #require(PoolID(CognitoFixture.pool))

@@ -10,8 +10,7 @@ import TidemarkSync
 struct ListRecordsTests {
     @Test("a dataset that was never there is no failure, and was not deleted")
     func unknown() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             for since: UInt64? in [nil, 0, 5] {
                 let listing = try await device.list(since: since)
                 #expect(!listing.datasetExists)
@@ -26,8 +25,7 @@ struct ListRecordsTests {
 
     @Test("all records of a call have its count, and with a count only newer ones are told")
     func counts() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             let first = try await device.sync([.put("1", "a"), .put("2", "b")])
             #expect(first.map(\.syncCount) == [1, 1])
             let second = try await device.sync([.put("3", "c")])
@@ -44,8 +42,7 @@ struct ListRecordsTests {
 
     @Test("a removed record is told without a value, also to who asks for everything")
     func tombstones() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.put("1", "a"), .put("", "b")])
             let removed = try await device.sync([.remove("a", 1)])
             #expect(removed.first?.value == nil && removed.first?.syncCount == 2)
@@ -56,8 +53,7 @@ struct ListRecordsTests {
 
     @Test("a deletion is told to who has a count from before it, and to nobody else")
     func deletion() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.put("1", "a"), .put("2", "b")])
             try await device.sync([.put("3", "a", 1)])
             try await device.delete()
@@ -84,8 +80,7 @@ struct ListRecordsTests {
 
     @Test("pages together are the listing, each has all that clients read, and the last no token")
     func paging() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             for index in 0..<6 {
                 try await device.sync((0..<4).map { .put("v", "k\(index)-\($0)") })
             }
@@ -107,8 +102,7 @@ struct ListRecordsTests {
 
     @Test("what is written between two pages comes with the next listing")
     func movingPages() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             for index in 0..<5 { try await device.sync([.put("1", "k\(index)")]) }
             let first = try await device.list(max: 2)
             let next = try #require(first.nextToken)
@@ -129,8 +123,7 @@ struct ListRecordsTests {
 
     @Test("a later page has the count of the first, though nothing of that time is left")
     func forgottenPlaces() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             // So many calls that what the first one was is dropped from the map of counts.
             let records = 80
             func patches(_ value: Int, _ count: UInt64) -> [Patch] {
@@ -156,8 +149,7 @@ struct ListRecordsTests {
 
     @Test("a dataset that is deleted between two pages is told to be deleted")
     func deletedPages() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             for index in 0..<5 { try await device.sync([.put("1", "k\(index)")]) }
             let first = try await device.list(since: 1, max: 2)
             let next = try #require(first.nextToken)
@@ -176,8 +168,7 @@ struct ListRecordsTests {
         var limits = HubLimits()
         limits.pageRecordsMax = 5
         limits.patchesMax = 4
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, _ in
             for index in 0..<4 {
                 try await device.sync((0..<3).map { .put("v", "k\(index)-\($0)") })
             }
@@ -197,8 +188,7 @@ struct ListRecordsTests {
         var limits = HubLimits()
         limits.pageRecordsMax = 2
         limits.patchesMax = 6
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, _ in
             for call in 0..<3 {
                 try await device.sync((0..<6).map { .put("v", "k\(call)-\($0)") })
             }
@@ -217,8 +207,7 @@ struct ListRecordsTests {
 
     @Test("a count that the dataset never had is answered with everything")
     func countsFromElsewhere() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.put("1", "a")])
             for since in [2, 100, UInt64.max] {
                 let listing = try await device.list(since: since)
@@ -230,8 +219,7 @@ struct ListRecordsTests {
 
     @Test("a token of another dataset is refused")
     func foreignTokens() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             for index in 0..<3 { try await device.sync([.put("1", "k\(index)")]) }
             let token = try #require(try await device.list(max: 1).nextToken)
             for other in [
@@ -248,8 +236,7 @@ struct ListRecordsTests {
 
     @Test("merged datasets are named as the API calls them, as long as they are there")
     func merged() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             let old = CognitoDevice(fixture: fixture, dataset: "notes.us-east-1-old")
             try await device.sync([.put("1", "a")])
             try await old.sync([.put("2", "a")])
@@ -268,8 +255,7 @@ struct ListRecordsTests {
 
     @Test("what replicas write is told with its own counts, authors and tombstones")
     func nativeWrites() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             try await device.sync([.put("1", "a"), .put("2", "b")])
             let phone = try fixture.directory.store("phone")
             let name = "\(CognitoFixture.identity):notes"
@@ -293,8 +279,7 @@ struct ListRecordsTests {
 
     @Test("a record that is no text is left out, and the others are told")
     func untellable() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             try await device.sync([.put("1", "a")])
             let dataset = try fixture.dataset()
             try dataset.put([0xFF], for: Array("b".utf8))

@@ -108,8 +108,8 @@ struct UpdateHooksTests {
                 TriggerRecord(key: "added", oldValue: nil, newValue: "new", isChanged: true))
             return changed
         }
-        try await withCognito(hooks: CognitoFixture.Hooks(trigger: trigger)) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(hooks: CognitoFixture.Hooks(trigger: trigger)) {
+            device, fixture in
             try fixture.dataset().put("0", for: "a")
             try fixture.dataset().put("0", for: "c")
             let session = try await device.list().syncSessionToken
@@ -137,8 +137,8 @@ struct UpdateHooksTests {
     @Test("a patch that the trigger leaves out is answered with what is there, or with nothing")
     func leftOut() async throws {
         let trigger = Trigger { _ in [] }
-        try await withCognito(hooks: CognitoFixture.Hooks(trigger: trigger)) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(hooks: CognitoFixture.Hooks(trigger: trigger)) {
+            device, fixture in
             try fixture.dataset().put("0", for: "a")
             let answer = try await device.sync([.put("1", "a", 1), .put("1", "b")])
             #expect(answer.map(\.key) == ["a", "b"])
@@ -163,8 +163,8 @@ struct UpdateHooksTests {
                 guard let output else { throw APIFailure(.triggerThrottled, "busy") }
                 return output
             }
-            try await withCognito(hooks: CognitoFixture.Hooks(trigger: trigger)) { fixture in
-                let device = CognitoDevice(fixture: fixture)
+            try await withCognitoDevice(hooks: CognitoFixture.Hooks(trigger: trigger)) {
+                device, _ in
                 let refused = try await refusal { try await device.sync([.put("1", "a")]) }
                 #expect(
                     refused?.kind == (output == nil ? .triggerThrottled : .invalidTriggerOutput))
@@ -186,8 +186,8 @@ struct UpdateHooksTests {
                 }
                 try await once?()
             })
-        try await withCognito(hooks: CognitoFixture.Hooks(trigger: trigger)) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(hooks: CognitoFixture.Hooks(trigger: trigger)) {
+            device, fixture in
             try await device.sync([.put("1", "a")])
             let dataset = try fixture.dataset()
             change.withLock { $0 = { _ = try dataset.put("2", for: "other") } }
@@ -229,8 +229,7 @@ struct UpdateHooksTests {
     @Test("a developer's update passes by the trigger")
     func developers() async throws {
         let trigger = Trigger { _ in [] }
-        try await withCognito(hooks: CognitoFixture.Hooks(trigger: trigger)) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(hooks: CognitoFixture.Hooks(trigger: trigger)) { device, _ in
             let session = try await device.list().syncSessionToken
             try await device.update(
                 [.put("1", "a")], session: session, as: .developer(keyID: "AKID", pools: nil))
@@ -247,8 +246,7 @@ struct UpdateHooksTests {
         ] as [(ConflictDecision, String)])
     func strategies(decision: ConflictDecision, outcome: String) async throws {
         let resolver = Resolver { _ in decision }
-        try await withCognito(hooks: CognitoFixture.Hooks(resolver: resolver)) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(hooks: CognitoFixture.Hooks(resolver: resolver)) { device, _ in
             try await device.sync([.put("base", "a")])
             try await device.sync([.put("1", "b")])
             try await device.sync([.put("theirs", "a", 1)])
@@ -274,8 +272,7 @@ struct UpdateHooksTests {
     @Test("a strategy that rejects refuses as ever, and is not asked about repeats")
     func rejection() async throws {
         let resolver = Resolver { _ in .reject }
-        try await withCognito(hooks: CognitoFixture.Hooks(resolver: resolver)) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(hooks: CognitoFixture.Hooks(resolver: resolver)) { device, _ in
             let session = try await device.list().syncSessionToken
             for _ in 0..<2 { try await device.update([.put("1", "a")], session: session) }
             #expect(resolver.seen.withLock { $0 }.isEmpty)

@@ -24,8 +24,7 @@ struct UpdateLimitsTests {
     func records() async throws {
         var limits = HubLimits()
         limits.recordsPerDatasetMax = 3
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, fixture in
             try await device.sync([.put("1", "a"), .put("1", "b"), .put("1", "c")])
             try await Self.expectRefused(.limitExceeded, device, [.put("1", "d")])
             try await device.sync([.put("2", "a", 1), .remove("b", 1), .put("1", "d")])
@@ -41,8 +40,7 @@ struct UpdateLimitsTests {
     func bytes() async throws {
         var limits = HubLimits()
         limits.datasetBytesMax = 10
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, _ in
             try await device.sync([.put("1234", "a"), .put("123", "bc")])
             #expect(try await device.describe().dataStorage == 10)
             try await Self.expectRefused(.limitExceeded, device, [.put("12345", "a", 1)])
@@ -59,8 +57,7 @@ struct UpdateLimitsTests {
         var limits = HubLimits()
         limits.recordsPerDatasetMax = 2
         limits.tombstonesPerRecordMax = 2
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, _ in
             for index in 0..<4 { try await device.sync([.remove("k\(index)", 0)]) }
             try await Self.expectRefused(.limitExceeded, device, [.remove("k4", 0)])
             try await device.sync([.put("1", "k0", 1)])
@@ -72,8 +69,7 @@ struct UpdateLimitsTests {
     func patches() async throws {
         var limits = HubLimits()
         limits.patchesMax = 2
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, _ in
             let three: [Patch] = [.put("1", "a"), .put("1", "b"), .put("1", "c")]
             try await Self.expectRefused(.limitExceeded, device, three)
             try await device.sync(Array(three.dropLast()))
@@ -85,8 +81,7 @@ struct UpdateLimitsTests {
         var limits = HubLimits()
         limits.recordKeyMax = 4
         limits.recordValueMax = 5
-        try await withCognito(limits: limits) { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice(limits: limits) { device, _ in
             try await device.sync([.put("öööää", "😀😀😀😀")])
             try await Self.expectRefused(.invalidParameter, device, [.put("1", "abcde")])
             try await Self.expectRefused(.invalidParameter, device, [.put("123456", "a")])
@@ -96,8 +91,7 @@ struct UpdateLimitsTests {
 
     @Test("the API's own limits of a key and a value")
     func defaults() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.put("1", String(repeating: "k", count: 1_024))])
             let long = String(repeating: "k", count: 1_025)
             try await Self.expectRefused(.invalidParameter, device, [.put("1", long)])

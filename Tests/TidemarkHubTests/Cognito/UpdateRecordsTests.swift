@@ -9,8 +9,7 @@ import Tidemark
 struct UpdateRecordsTests {
     @Test("a stale count refuses the whole call, in words that clients know")
     func staleCounts() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.put("1", "a"), .put("1", "b")])
             try await device.sync([.put("2", "a", 1)])
             for count: UInt64 in [0, 1, 3] {
@@ -28,8 +27,7 @@ struct UpdateRecordsTests {
 
     @Test("a removed record is changed only with the count of its removal")
     func overTombstones() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.put("1", "a")])
             try await device.sync([.remove("a", 1)])
             let refused = try await refusal { try await device.sync([.put("2", "a", 0)]) }
@@ -41,8 +39,7 @@ struct UpdateRecordsTests {
 
     @Test("a removal of what was never there is told to others")
     func removalOfNothing() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             try await device.sync([.remove("a", 0)])
             #expect(try await device.list().contents == ["a": "-@1"])
         }
@@ -50,8 +47,7 @@ struct UpdateRecordsTests {
 
     @Test("an update whose answer was lost is answered again, and changes nothing")
     func repeats() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             let other = CognitoDevice(fixture: fixture, deviceID: "other")
             try await device.sync([.put("0", "b")])
             let session = try await device.list().syncSessionToken
@@ -102,8 +98,7 @@ struct UpdateRecordsTests {
 
     @Test("a repeat is refused once others have changed what it wrote, or deleted it")
     func lateRepeats() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             let other = CognitoDevice(fixture: fixture, deviceID: "other")
             let session = try await device.list().syncSessionToken
             let patches: [Patch] = [.put("1", "a"), .put("1", "b")]
@@ -149,8 +144,7 @@ struct UpdateRecordsTests {
 
     @Test("an update is refused when others have written since the listing, whatever the keys")
     func movedOn() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             let other = CognitoDevice(fixture: fixture)
             try await device.sync([.put("1", "a")])
             let session = try await device.list().syncSessionToken
@@ -172,8 +166,7 @@ struct UpdateRecordsTests {
 
     @Test("of many who update at the same time after one listing just one goes through")
     func races() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             for round in 0..<10 {
                 let session = try await device.list().syncSessionToken
                 let outcomes = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -201,8 +194,7 @@ struct UpdateRecordsTests {
 
     @Test("without a token of this dataset nothing is written")
     func tokens() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             let foreign = CognitoDevice(fixture: fixture, dataset: "others")
             let token = try await foreign.list().syncSessionToken
             for session in [nil, "", "abc", token] {
@@ -242,8 +234,7 @@ struct UpdateRecordsTests {
             ),
         ])
     func malformed(patches: String, member: String) async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             let session = try await device.list().syncSessionToken
             let body = #"{"SyncSessionToken":"\#(session)","RecordPatches":[\#(patches)]}"#
             let refused = try await refusal {
@@ -257,8 +248,7 @@ struct UpdateRecordsTests {
 
     @Test("keys that look alike and have other bytes are other keys")
     func normalisation() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             // One letter, composed and of two scalars: equal as texts of Swift.
             let answer = try await device.sync([.put("1", "\u{E9}"), .put("2", "e\u{301}")])
             #expect(answer.count == 2)
@@ -269,8 +259,7 @@ struct UpdateRecordsTests {
 
     @Test("an update without patches changes nothing")
     func noPatches() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, _ in
             let changed = try await device.sync([])
             #expect(changed.isEmpty)
             #expect(try await device.list().datasetExists == false)
@@ -303,8 +292,7 @@ struct UpdateRecordsTests {
 
     @Test("a dataset that was written to keeps its deletions for devices")
     func peer() async throws {
-        try await withCognito { fixture in
-            let device = CognitoDevice(fixture: fixture)
+        try await withCognitoDevice { device, fixture in
             try await device.sync([.put("1", "a")])
             try await device.sync([.remove("a", 1)])
             let dataset = try fixture.dataset()

@@ -45,6 +45,15 @@ struct EventStreamTests {
         }
     }
 
+    /// A hub that pushes, with a device of Alice's and who she is to it.
+    private func pushingWorld() async throws -> (PoolWorld, DeviceID, Principal) {
+        let world = try PoolWorld(try directory.store("hub"))
+        try await world.turnOnPush()
+        let device = try await world.device("t", of: world.alice)
+        let principal = Principal.identity(world.alice, pool: world.pool, isAuthenticated: true)
+        return (world, device, principal)
+    }
+
     private static func refusal(
         _ world: PoolWorld, _ principal: Principal, _ device: String?
     ) async -> APIFailure.Kind? {
@@ -114,12 +123,9 @@ struct EventStreamTests {
 
     @Test("the writer's own connection hears nothing of what it writes")
     func writer() async throws {
-        let world = try PoolWorld(try directory.store("hub"))
-        try await world.turnOnPush()
+        let (world, device, principal) = try await pushingWorld()
         try await world.update("notes", of: world.alice, ["a": "1"])
-        let device = try await world.device("t", of: world.alice)
         try await world.subscribe(device, to: "notes", of: world.alice)
-        let principal = Principal.identity(world.alice, pool: world.pool, isAuthenticated: true)
         let response = try await world.parts.events.response(to: principal, device: device.text)
         let written = Written()
         let connection = Task { try await response.body.write(Writer(written: written)) }
@@ -150,10 +156,7 @@ struct EventStreamTests {
 
     @Test("a device that does not read is cut off when its credentials end")
     func stuck() async throws {
-        let world = try PoolWorld(try directory.store("hub"))
-        try await world.turnOnPush()
-        let device = try await world.device("t", of: world.alice)
-        let principal = Principal.identity(world.alice, pool: world.pool, isAuthenticated: true)
+        let (world, device, principal) = try await pushingWorld()
         let endsAt = world.clock.now() + 60_000
         let (cuts, cut) = AsyncStream.makeStream(of: Void.self)
         let response = try await world.parts.events.response(
@@ -170,10 +173,7 @@ struct EventStreamTests {
 
     @Test("credentials that end close the connection")
     func expiry() async throws {
-        let world = try PoolWorld(try directory.store("hub"))
-        try await world.turnOnPush()
-        let device = try await world.device("t", of: world.alice)
-        let principal = Principal.identity(world.alice, pool: world.pool, isAuthenticated: true)
+        let (world, device, principal) = try await pushingWorld()
         let endsAt = world.clock.now() + 60_000
         let response = try await world.parts.events.response(
             to: principal, device: device.text, endsAt: endsAt)
@@ -188,12 +188,9 @@ struct EventStreamTests {
 
     @Test("a device that is forgotten before its connection is listed hears nothing and is let go")
     func forgotten() async throws {
-        let world = try PoolWorld(try directory.store("hub"))
-        try await world.turnOnPush()
+        let (world, device, principal) = try await pushingWorld()
         try await world.update("notes", of: world.alice, ["a": "1"])
-        let device = try await world.device("t", of: world.alice)
         try await world.subscribe(device, to: "notes", of: world.alice)
-        let principal = Principal.identity(world.alice, pool: world.pool, isAuthenticated: true)
         let response = try await world.parts.events.response(to: principal, device: device.text)
         // As a merge or a deletion of the identity does it.
         try world.store.dataset(DeviceBook.devicesName).delete(

@@ -15,38 +15,16 @@ func withServedHub<Result: Sendable>(
     logger: Logger? = nil,
     _ body: @escaping @Sendable (_ port: Int, _ services: ServiceGroup) async throws -> Result
 ) async throws -> Result {
-    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
     var quiet = Logger(label: "test")
     quiet.logLevel = .critical
     let logger = logger ?? quiet
     var settings = settings
     settings.port = 0
-    let hub = Hub(
-        store: store, settings: settings, metrics: metrics, logger: logger,
-        onListening: { continuation.yield($0) })
-    let services = ServiceGroup(services: [hub], logger: logger)
-    return try await withThrowingTaskGroup(of: Result?.self) { group in
-        group.addTask {
-            defer { continuation.finish() }
-            try await services.run()
-            return nil
-        }
-        group.addTask {
-            var iterator = ports.makeAsyncIterator()
-            let port = try #require(await iterator.next())
-            do {
-                let result = try await body(port, services)
-                await services.triggerGracefulShutdown()
-                return result
-            } catch {
-                await services.triggerGracefulShutdown()
-                throw error
-            }
-        }
-        var result: Result?
-        for try await outcome in group {
-            result = outcome ?? result
-        }
-        return try #require(result)
-    }
+    return try await withRunningHub(
+        logger,
+        { onListening in
+            Hub(
+                store: store, settings: settings, metrics: metrics, logger: logger,
+                onListening: onListening)
+        }, body: body)
 }

@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -18,26 +17,6 @@ struct DisputeListTests {
     let c: TestReplica
 
     init() throws { (a, b, c) = try TestReplica.three() }
-
-    private struct Refusal: Error {}
-
-    /// Refuses values that begin with "bad" until it is opened.
-    private final class Gate: Sendable {
-        private let isOpen = Mutex(false)
-
-        func open() { isOpen.withLock { $0 = true } }
-
-        func check(_ record: Record) throws {
-            let isBad = record.valueText?.hasPrefix("bad") ?? false
-            guard !isBad || isOpen.withLock({ $0 }) else { throw Refusal() }
-        }
-
-        var options: SyncOptions {
-            var options = SyncOptions(pageRecordsMax: 3)
-            options.validate = { record in try self.check(record) }
-            return options
-        }
-    }
 
     private let leaving = SyncOptions(policy: .leavePending)
 
@@ -82,8 +61,8 @@ struct DisputeListTests {
         try b.dataset().put("fine", for: "other")
         if isShared { try a.dataset().put("ours", for: "key 20") }
         let id = a.store.replicaID
-        let gate = Gate()
-        try await expectError(.recordRefused, a, b, gate.options)
+        let gate = RecordGate()
+        try await expectError(.recordRefused, a, b, gate.options(pageRecordsMax: 3))
         #expect(a.store.replicaID != id)
         #expect(try disputed(a).isEmpty)
         for replica in [a, b] {
@@ -101,14 +80,14 @@ struct DisputeListTests {
         // It fails no more by itself, and more goes both ways.
         try fill(a, 40..<42, "more")
         try fill(b, 50..<52, "more")
-        let result = try await exchange(a, b, gate.options)
+        let result = try await exchange(a, b, gate.options(pageRecordsMax: 3))
         #expect(result.failedCount == 0 && !result.isComplete)
         try expectText(b, 40..<42, "more")
         try expectText(a, 50..<52, "more")
         gate.open()
         for _ in 0..<2 {
             try a.dataset().retryFailedRecords()
-            try await exchange(a, b, gate.options)
+            try await exchange(a, b, gate.options(pageRecordsMax: 3))
         }
         #expect(try a.dataset().failedRecords().isEmpty)
         #expect(try !a.dataset().holdsBackVectors())
@@ -127,9 +106,9 @@ struct DisputeListTests {
         try b.dataset().put("bad", for: "key 20")
         try fill(b, 30..<34, "again")
         try fill(a, 40..<42, "ours")
-        let gate = Gate()
+        let gate = RecordGate()
         for _ in 0..<2 {
-            try await expectError(.recordRefused, a, b, gate.options)
+            try await expectError(.recordRefused, a, b, gate.options(pageRecordsMax: 3))
             for replica in [a, b] {
                 try expectText(replica, 10..<12, "lost")
                 try expectText(replica, 30..<34, "again")
@@ -139,7 +118,7 @@ struct DisputeListTests {
             #expect(try !disputed(b).isEmpty)
         }
         gate.open()
-        try await exchange(a, b, gate.options)
+        try await exchange(a, b, gate.options(pageRecordsMax: 3))
         #expect(try a.dataset().failedRecords(includingDropped: true).isEmpty)
         #expect(try disputed(b).isEmpty)
         try await exchange(a, b)
@@ -155,8 +134,8 @@ struct DisputeListTests {
         try fill(a, 0..<3, "first")
         try await exchange(a, b)
         try b.dataset().put("bad", for: "key 20")
-        let gate = Gate()
-        try await expectError(.recordRefused, a, b, gate.options)
+        let gate = RecordGate()
+        try await expectError(.recordRefused, a, b, gate.options(pageRecordsMax: 3))
         try await goBack(a, knownTo: c)
         let id = a.store.replicaID
         let result = try await exchange(a, c)
@@ -180,7 +159,7 @@ struct DisputeListTests {
         try fill(a, 0..<3, "first")
         try await exchange(a, b)
         try b.dataset().put("bad", for: "key 20")
-        try await expectError(.recordRefused, a, b, Gate().options)
+        try await expectError(.recordRefused, a, b, RecordGate().options(pageRecordsMax: 3))
         try await goBack(a, knownTo: c)
         for _ in 0..<2 { try await exchange(c, a) }
         #expect(try disputed(a).isEmpty)
@@ -196,9 +175,9 @@ struct DisputeListTests {
         var random = SeededGenerator(seed: seed)
         let replicas = [a, b, c]
         for replica in replicas { _ = try replica.dataset() }
-        let gate = Gate()
+        let gate = RecordGate()
         func exchange(_ from: TestReplica, _ to: TestReplica) async throws {
-            var options = gate.options
+            var options = gate.options()
             options.pageRecordsMax = Int.random(in: 1..<6, using: &random)
             do {
                 try await from.dataset().synchronize(with: to.transport, options: options)

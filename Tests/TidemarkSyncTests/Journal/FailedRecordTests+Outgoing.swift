@@ -64,16 +64,15 @@ extension FailedRecordTests {
     @Test func whatThePeerRefusesIsFoundAndLeftOut() async throws {
         for number in 0..<20 { try put("fine", a, "key \(number)") }
         for number in [3, 11] { try put("bad", a, "key \(number)") }
-        let gate = Gate()
-        let choosy = SyncResponder(store: b.store, validate: { record in try gate.check(record) })
-        try await expectFailure(.recordRefused, a, InMemoryTransport(choosy))
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, gate.before(b))
         #expect(try b.dataset().count() == 18)
         let left = try a.dataset().failedRecords()
         #expect(Set(left.map(\.keyText)) == ["key 3", "key 11"])
         #expect(left.allSatisfy { $0.message.contains("no such value") })
         gate.open()
         try a.dataset().retryFailedRecords()
-        let result = try await a.dataset().synchronize(with: InMemoryTransport(choosy))
+        let result = try await a.dataset().synchronize(with: gate.before(b))
         #expect(result.isComplete && result.pushed == 2)
         try expectEqual([a, b])
     }

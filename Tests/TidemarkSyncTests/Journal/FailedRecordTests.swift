@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -13,32 +12,6 @@ struct FailedRecordTests {
     let c: TestReplica
 
     init() throws { (a, b, c) = try TestReplica.three() }
-
-    struct Refusal: Error, CustomStringConvertible {
-        let description = "no such value"
-    }
-
-    /// Refuses values that begin with "bad" while it is switched on.
-    final class Gate: Sendable {
-        private let isOn = Mutex(true)
-        private let asked = Mutex(0)
-
-        var askedCount: Int { asked.withLock { $0 } }
-
-        func open() { isOn.withLock { $0 = false } }
-
-        func check(_ record: Record) throws {
-            asked.withLock { $0 += 1 }
-            let isBad = record.valueText?.hasPrefix("bad") ?? false
-            if isBad, isOn.withLock({ $0 }) { throw Refusal() }
-        }
-    }
-
-    func options(_ gate: Gate, _ policy: MergePolicy = .lastWriterWins) -> SyncOptions {
-        var options = SyncOptions(policy: policy)
-        options.validate = { record in try gate.check(record) }
-        return options
-    }
 
     /// Expects that everything was exchanged but some record.
     func expectFailure(
@@ -62,8 +35,8 @@ struct FailedRecordTests {
     @Test func whatIsRefusedHereIsLeftOutAndAskedForAgainByItsKey() async throws {
         for number in 0..<6 { try put("fine", b, "key \(number)") }
         try put("bad", b, "key 3")
-        let gate = Gate()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         for number in 0..<6 where number != 3 {
             #expect(try a.dataset().text("key \(number)") == "fine")
         }
@@ -80,19 +53,19 @@ struct FailedRecordTests {
         }
         // Nothing happens by itself, and nobody is told that it is here.
         let asked = gate.askedCount
-        let idle = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        let idle = try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(idle.failedCount == 0 && !idle.isComplete && gate.askedCount == asked)
         try await c.dataset().synchronize(with: a.transport)
         try await c.dataset().synchronize(with: b.transport)
         #expect(try c.dataset().text("key 3") == "bad")
         // Tried again it fails again, until it does not.
         #expect(try a.dataset().retry(failed(a)))
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         #expect(try failed(a).attempts == 2)
         #expect(try failed(a).state == .waiting)
         gate.open()
         try a.dataset().retryFailedRecords()
-        let result = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        let result = try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(result.isComplete && result.pulled == 1)
         #expect(try a.dataset().failedRecords().isEmpty)
         #expect(try a.dataset().text("key 3") == "bad")
@@ -108,8 +81,8 @@ struct FailedRecordTests {
         try put("ours", a)
         try put("new", a, "other")
         try put("bad", b)
-        let gate = Gate()
-        let keepRemote = options(gate, .keepRemote)
+        let gate = RecordGate()
+        let keepRemote = gate.options(.keepRemote)
         try await expectFailure(.recordRefused, a, b.transport, keepRemote)
         #expect(try b.dataset().text("other") == "new")
         #expect(try b.dataset().text("key") == "bad")
@@ -140,12 +113,12 @@ struct FailedRecordTests {
         _ = try a.dataset()
         a.clock.putForward(bySeconds: 240)
         try put("ours, later", a)
-        let gate = Gate()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         try put("good", b)
-        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(try a.dataset().text("key") == "ours, later")
-        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(try b.dataset().text("key") == "ours, later")
         #expect(try a.dataset().failedRecords().isEmpty)
         try expectEqual([a, b])
@@ -184,13 +157,13 @@ struct FailedRecordTests {
 
     @Test func whatThePeerHasNoMoreIsLetGo() async throws {
         try put("bad", b)
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try a.dataset()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         try b.store.deleteDataset("notes")
         _ = try b.dataset()
         try a.dataset().retryFailedRecords()
-        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(try a.dataset().failedRecords().isEmpty)
         #expect(try a.dataset().text("key") == nil)
     }
@@ -199,15 +172,15 @@ struct FailedRecordTests {
     @Test func whatADeletionReachedIsLetGo() async throws {
         try put("bad", b)
         try put("bad, too", b, "dropped")
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try a.dataset()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         let failed = try a.dataset().failedRecords().first { $0.keyText == "dropped" }
         let dropped = try #require(failed)
         #expect(try a.dataset().drop(dropped))
         try b.store.deleteDataset("notes")
         try put("fine", b, "other")
-        let result = try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        let result = try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(result.isComplete)
         #expect(try a.dataset().failedRecords(includingDropped: true).isEmpty)
         #expect(try !a.dataset().holdsBackVectors())
@@ -219,17 +192,17 @@ struct FailedRecordTests {
     @Test func whatADeletionHasNotSeenIsNotClaimed() async throws {
         try put("bad", b)
         let bad = try #require(try b.dataset().record(for: "key")?.version.dot)
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try a.dataset()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         try a.store.deleteDataset("notes")
         try put("new", a, "other")
-        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(try !a.dataset().vector.contains(bad))
         #expect(try failed(a).write == bad)
         gate.open()
         try a.dataset().retryFailedRecords()
-        try await a.dataset().synchronize(with: b.transport, options: options(gate))
+        try await a.dataset().synchronize(with: b.transport, options: gate.options())
         #expect(try a.dataset().text("key") == "bad")
         try expectEqual([a, b])
     }
@@ -239,21 +212,21 @@ struct FailedRecordTests {
         try put("base", b)
         for peer in [a, c] { try await peer.dataset().synchronize(with: b.transport) }
         try put("bad", b)
-        let gate = Gate()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         gate.open()
         try a.dataset().retryFailedRecords()
         // C has only what the refused version descends from: it stays due.
-        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        try await a.dataset().synchronize(with: c.transport, options: gate.options())
         #expect(try failed(a).state == .due)
         #expect(try a.dataset().text("key") == "base")
         let bad = try failed(a).write
         #expect(try !a.dataset().vector.contains(bad))
         try await c.dataset().synchronize(with: b.transport)
         // C has it now, and it comes with what is new there.
-        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        try await a.dataset().synchronize(with: c.transport, options: gate.options())
         #expect(try a.dataset().text("key") == "bad")
-        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        try await a.dataset().synchronize(with: c.transport, options: gate.options())
         #expect(try a.dataset().failedRecords().isEmpty)
         #expect(try !a.dataset().holdsBackVectors())
         #expect(try a.dataset().vector.contains(bad))
@@ -264,9 +237,9 @@ struct FailedRecordTests {
     @Test func whatSeveralPeersHaveIsAskedForOnce() async throws {
         try put("bad", b)
         try await c.dataset().synchronize(with: b.transport)
-        let gate = Gate()
+        let gate = RecordGate()
         for peer in [b, c] {
-            try await expectFailure(.recordRefused, a, peer.transport, options(gate))
+            try await expectFailure(.recordRefused, a, peer.transport, gate.options())
         }
         let both = try a.dataset().failedRecords()
         #expect(both.count == 2)
@@ -274,12 +247,12 @@ struct FailedRecordTests {
         let ofB = try #require(both.first { $0.peer == b.store.replicaID })
         #expect(try a.dataset().retry(ofB))
         let asked = gate.askedCount
-        try await a.dataset().synchronize(with: c.transport, options: options(gate))
+        try await a.dataset().synchronize(with: c.transport, options: gate.options())
         #expect(gate.askedCount == asked)
         gate.open()
         try a.dataset().retryFailedRecords()
         let transport = CountingTransport(c.transport)
-        try await a.dataset().synchronize(with: transport, options: options(gate))
+        try await a.dataset().synchronize(with: transport, options: gate.options())
         let questions = try transport.messages().compactMap { message -> [[UInt8]]? in
             if case .records(let request) = message { request.keys } else { nil }
         }
@@ -301,11 +274,11 @@ struct FailedRecordTests {
     @Test func whatIsDroppedIsNeverTriedAgainAndNeverClaimed() async throws {
         try put("bad", b)
         try a.dataset().put(Self.large(9_000), for: Array("large".utf8))
-        let gate = Gate()
+        let gate = RecordGate()
         let small = SyncResponder(
             store: b.store, limits: SyncResponder.Limits(requestBytesMax: 3_000))
         let transport = InMemoryTransport(small)
-        try await expectFailure(.recordRefused, a, transport, options(gate))
+        try await expectFailure(.recordRefused, a, transport, gate.options())
         let failed = try a.dataset().failedRecords()
         #expect(failed.count == 2)
         for one in failed { #expect(try a.dataset().drop(one)) }
@@ -316,7 +289,7 @@ struct FailedRecordTests {
         let asked = gate.askedCount
         for _ in 0..<2 {
             let result = try await a.dataset().synchronize(
-                with: transport, options: options(gate))
+                with: transport, options: gate.options())
             #expect(result.isComplete && result.failedCount == 0)
         }
         #expect(gate.askedCount == asked)
@@ -327,20 +300,20 @@ struct FailedRecordTests {
         // Another version ends it.
         try put("good", b)
         try put("small", a, "large")
-        try await a.dataset().synchronize(with: transport, options: options(gate))
-        try await a.dataset().synchronize(with: transport, options: options(gate))
+        try await a.dataset().synchronize(with: transport, options: gate.options())
+        try await a.dataset().synchronize(with: transport, options: gate.options())
         #expect(try a.dataset().failedRecords(includingDropped: true).isEmpty)
         try expectEqual([a, b])
     }
 
     @Test func whatIsNotInTheListCannotBeTriedAgain() async throws {
         try put("bad", b)
-        let gate = Gate()
-        try await expectFailure(.recordRefused, a, b.transport, options(gate))
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
         let failed = try failed(a)
         try put("good", b)
         for _ in 0..<2 {
-            try await a.dataset().synchronize(with: b.transport, options: options(gate))
+            try await a.dataset().synchronize(with: b.transport, options: gate.options())
         }
         #expect(try a.dataset().failedRecords().isEmpty)
         #expect(try !a.dataset().retry(failed))
@@ -350,10 +323,10 @@ struct FailedRecordTests {
     @Test func failuresAreToldByEvents() async throws {
         try put("bad", b)
         try put("fine", b, "other")
-        let gate = Gate()
+        let gate = RecordGate()
         let synchronizer = Synchronizer(
             store: a.store, transport: b.transport,
-            options: SynchronizerOptions(exchange: options(gate)),
+            options: SynchronizerOptions(exchange: gate.options()),
             environment: VirtualEnvironment(passesBySleeping: true))
         let events = synchronizer.events()
         let report = try await synchronizer.synchronize()
@@ -391,15 +364,12 @@ struct FailedRecordTests {
         var random = SeededGenerator(seed: seed)
         let replicas = [a, b, c]
         for replica in replicas { _ = try replica.dataset() }
-        let gate = Gate()
+        let gate = RecordGate()
         func exchange(_ from: TestReplica, _ to: TestReplica) async throws {
-            var options = options(gate)
+            var options = gate.options()
             options.pageRecordsMax = Int.random(in: 1..<5, using: &random)
-            let responder = SyncResponder(
-                store: to.store, validate: { record in try gate.check(record) })
             do {
-                try await from.dataset().synchronize(
-                    with: InMemoryTransport(responder), options: options)
+                try await from.dataset().synchronize(with: gate.before(to), options: options)
             } catch let error as SyncError {
                 let isOfRecords = error.code == .recordRefused || error.code == .conflictPending
                 #expect(isOfRecords, "seed \(seed): \(error.code): \(error)")

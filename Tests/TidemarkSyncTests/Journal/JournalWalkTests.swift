@@ -5,14 +5,10 @@ import Tidemark
 
 /// The journal entry by entry, for who must not keep it in memory.
 struct JournalWalkTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func meet(_ keys: [String], _ policy: MergePolicy) async throws {
         for key in keys {

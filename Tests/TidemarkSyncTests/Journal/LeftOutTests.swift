@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -13,42 +12,10 @@ import Tidemark
 ///     A                        ◀──  B  push "ours": a conflict that no pull brings
 ///     A                        ◀──  B  records "key": "bad", to be settled or refused
 struct LeftOutTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
-
-    private struct Refusal: Error {}
-
-    /// Refuses values that begin with "bad" until it is opened.
-    private final class Gate: Sendable {
-        private let isOpen = Mutex(false)
-
-        func open() { isOpen.withLock { $0 = true } }
-
-        func check(_ record: Record) throws {
-            let isBad = record.valueText?.hasPrefix("bad") ?? false
-            guard !isBad || isOpen.withLock({ $0 }) else { throw Refusal() }
-        }
-
-        /// A responder that asks it.
-        func before(_ replica: TestReplica) -> InMemoryTransport {
-            InMemoryTransport(
-                SyncResponder(
-                    store: replica.store, validate: { record in try self.check(record) }))
-        }
-
-        /// An asker that asks it. One record in a page, so that none passes beside another.
-        var options: SyncOptions {
-            var options = SyncOptions(pageRecordsMax: 1)
-            options.validate = { record in try self.check(record) }
-            return options
-        }
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     private func expectRefused(
         _ from: TestReplica, _ transport: any SyncTransport, _ options: SyncOptions = SyncOptions()
@@ -62,7 +29,7 @@ struct LeftOutTests {
     /// A's "bad" is refused by B, and a push has gone past it.
     ///
     /// - Returns: the write.
-    private func leaveOut(_ gate: Gate) async throws -> Dot {
+    private func leaveOut(_ gate: RecordGate) async throws -> Dot {
         try put("bad", a)
         try put("fine", a, "other")
         try await expectRefused(a, gate.before(b))
@@ -71,7 +38,7 @@ struct LeftOutTests {
     }
 
     @Test func whatWasLeftOutIsNotClaimedByAPull() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         let bad = try await leaveOut(gate)
         try put("more", a, "another")
         let result = try await b.dataset().synchronize(with: a.transport)
@@ -93,7 +60,7 @@ struct LeftOutTests {
     /// Its pages have no vector then. That it has heard of what was forgotten here its greeting
     /// says.
     @Test func whoLeftSomethingOutIsNotTakenForLate() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try await leaveOut(gate)
         try put("1", b, "gone")
         try await b.dataset().synchronize(with: a.transport)
@@ -109,7 +76,7 @@ struct LeftOutTests {
     }
 
     @Test func aConflictWithWhatWasLeftOutIsSettled() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try await leaveOut(gate)
         b.clock.putForward(bySeconds: 60)
         try put("ours", b)
@@ -129,7 +96,7 @@ struct LeftOutTests {
 
     /// There is no second attempt in which it could be asked for.
     @Test func oneAttemptIsEnoughForIt() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try await leaveOut(gate)
         b.clock.putForward(bySeconds: 60)
         try put("ours", b)
@@ -142,7 +109,7 @@ struct LeftOutTests {
     }
 
     @Test func aConflictWithWhatWasLeftOutMayWait() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         let bad = try await leaveOut(gate)
         try put("ours", b)
         for _ in 0..<2 {
@@ -164,24 +131,26 @@ struct LeftOutTests {
     }
 
     @Test func whatIsRefusedOnceMoreHoldsUpNothingElse() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
+        // One record in a page, so that none passes beside another.
+        let options = gate.options(pageRecordsMax: 1)
         _ = try await leaveOut(gate)
         try put("ours", b)
         try put("more", b, "another")
-        try await expectRefused(b, a.transport, gate.options)
+        try await expectRefused(b, a.transport, options)
         #expect(try a.dataset().text("another") == "more")
         let directions = try b.dataset().failedRecords().map(\.direction)
         #expect(Set(directions) == [.incoming, .outgoing])
         // From then on nothing fails anew.
         try put("newer", b, "another")
-        let result = try await b.dataset().synchronize(with: a.transport, options: gate.options)
+        let result = try await b.dataset().synchronize(with: a.transport, options: options)
         #expect(result.failedCount == 0 && !result.isComplete)
         #expect(try a.dataset().text("another") == "newer")
         gate.open()
         for replica in [a, b] { try replica.dataset().retryFailedRecords() }
-        try await b.dataset().synchronize(with: a.transport, options: gate.options)
+        try await b.dataset().synchronize(with: a.transport, options: options)
         try await a.dataset().synchronize(with: gate.before(b))
-        try await b.dataset().synchronize(with: a.transport, options: gate.options)
+        try await b.dataset().synchronize(with: a.transport, options: options)
         for replica in [a, b] {
             #expect(try replica.dataset().failedRecords().isEmpty)
             #expect(try !replica.dataset().holdsBackVectors())
@@ -191,7 +160,7 @@ struct LeftOutTests {
 
     /// Each has left out its version for the other one, and none comes by itself.
     @Test func whatBothLeftOutMeetsWhenItIsTriedAgain() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         _ = try await leaveOut(gate)
         try put("bad, too", b)
         try await expectRefused(b, gate.before(a))
@@ -241,11 +210,11 @@ struct LeftOutTests {
 
     /// It may reach the very one for whom something was left out.
     @Test func aBundleClaimsNothingThatWasLeftOut() async throws {
-        let gate = Gate()
+        let gate = RecordGate()
         let bad = try await leaveOut(gate)
         let reached = try b.dataset().checkpoint(for: a.store.replicaID).pulledThrough
         try put("more", a, "another")
-        let file = "\(directory.path)/notes.bundle"
+        let file = "\(a.directory.path)/notes.bundle"
         let made = try a.store.exportBundle(of: "notes", to: file, since: reached)
         #expect(made.vector.isEmpty)
         try await b.store.importBundle(from: file)

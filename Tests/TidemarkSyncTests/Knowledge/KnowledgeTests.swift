@@ -6,14 +6,10 @@ import Tidemark
 
 /// A dataset as a version vector knew it, held against what it was at that moment.
 struct KnowledgeTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-    }
+    init() throws { (a, b) = try TestReplica.two() }
 
     /// A moment of a dataset: what it had seen, and what it held.
     private struct Moment {
@@ -131,7 +127,7 @@ struct KnowledgeTests {
         let seed = Seed.drawn().rawValue &+ run
         var random = SeededGenerator(seed: seed)
         let store = try Store.open(
-            at: "\(directory.path)/own",
+            at: "\(a.directory.path)/own",
             options: StoreOptions(
                 durability: .memory, segmentBytes: 1 << 20,
                 historyVersions: Int.random(in: 0...2, using: &random),

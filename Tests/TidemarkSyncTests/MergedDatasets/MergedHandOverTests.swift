@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -112,7 +111,7 @@ struct MergedHandOverTests {
 
     @Test func whatTheHubRefusesStaysThere() async throws {
         try link()
-        let gate = Gate()
+        let gate = RecordGate(refusing: { $0.keyText == "c" })
         for round in 0..<3 {
             let transport = watched(validate: { record in try gate.check(record) })
             if round == 0 {
@@ -133,18 +132,6 @@ struct MergedHandOverTests {
         try expectMerged()
     }
 
-    /// Refuses one key until it is opened.
-    private final class Gate: Sendable {
-        private struct Refusal: Error {}
-        private let isOpen = Mutex(false)
-
-        func open() { isOpen.withLock { $0 = true } }
-
-        func check(_ record: Record) throws {
-            guard record.keyText != "c" || isOpen.withLock({ $0 }) else { throw Refusal() }
-        }
-    }
-
     /// All datasets are exchanged, several at a time or one after the other, whichever is first.
     @Test(arguments: names, [1, 4])
     func mergedByHandTheRecordsGoFirst(_ name: String, _ parallel: Int) async throws {
@@ -159,51 +146,18 @@ struct MergedHandOverTests {
         try expectMerged(name)
     }
 
-    /// What the policy left goes on to be exchanged, when the rest is there.
-    @Test func whatIsLeftIsExchangedWhenTheMovedIsThere() async throws {
+    /// Moves all of "old" into "profile" but for one record, about which the policy leaves it.
+    private func mergeAllButOne() async throws {
         try link()
         try await a.store.synchronize(with: b.transport)
         try a.dataset("profile").put("ours", for: "a")
         let result = try await a.store.mergeDataset("old", into: "profile", by: .leavePending)
         #expect(result.left == 1 && !result.isRetired)
-        let waiting = try await a.dataset("old").synchronize(with: b.transport)
-        #expect(!waiting.isComplete && waiting.pushed == 0)
-        #expect(try b.dataset("old").count() == Self.keys.count)
-        try await a.dataset("profile").synchronize(with: b.transport)
-        let done = try await a.dataset("old").synchronize(with: b.transport)
-        #expect(done.isComplete && done.pushed == Self.keys.count - 1)
-        #expect(try b.dataset("old").count() == 1)
-        for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
     }
 
-    /// The deletions of what was moved are forgotten, and what is dead at the hub is in no other
-    /// place there yet.
-    @Test func aHubThatIsLateKeepsWhatItHasUntilTheMovedIsThere() async throws {
-        try link()
-        try await a.store.synchronize(with: b.transport)
-        try a.dataset("profile").put("ours", for: "a")
-        let result = try await a.store.mergeDataset("old", into: "profile", by: .leavePending)
-        #expect(result.left == 1 && !result.isRetired)
-        try a.dataset("old").retire(b.store.replicaID)
-        try a.store.compact()
-        let left = try a.dataset("old").records(includingDeleted: true).collect()
-        #expect(left.map(\.keyText) == ["a"])
-        let waiting = try await a.dataset("old").synchronize(with: b.transport)
-        #expect(!waiting.isComplete && waiting.pushed == 0)
-        #expect(try b.dataset("old").count() == Self.keys.count)
-        try await a.dataset("profile").synchronize(with: b.transport)
-        let done = try await a.dataset("old").synchronize(with: b.transport)
-        #expect(done.isComplete && done.pushed == Self.keys.count - 1)
-        #expect(try b.dataset("old").count() == 1)
-        for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
-    }
-
-    @Test func aPartWaitsForTheMovedAsWell() async throws {
-        try link()
-        try await a.store.synchronize(with: b.transport)
-        try a.dataset("profile").put("ours", for: "a")
-        try await a.store.mergeDataset("old", into: "profile", by: .leavePending)
-        try a.dataset("old").setSyncScope(.prefix("a"))
+    /// "old" waits for "profile". What is left of it is exchanged when the rest is there.
+    @discardableResult
+    private func expectExchangedWhenThere() async throws -> SyncResult {
         let waiting = try await a.dataset("old").synchronize(with: b.transport)
         #expect(!waiting.isComplete && waiting.pushed == 0)
         #expect(try b.dataset("old").count() == Self.keys.count)
@@ -211,6 +165,36 @@ struct MergedHandOverTests {
         let done = try await a.dataset("old").synchronize(with: b.transport)
         #expect(done.isComplete)
         #expect(try b.dataset("old").count() == 1)
+        return done
+    }
+
+    private func expectAllExchangedWhenThere() async throws {
+        let done = try await expectExchangedWhenThere()
+        #expect(done.pushed == Self.keys.count - 1)
+        for name in ["old", "profile"] { try expectEqual([a, b], dataset: name) }
+    }
+
+    /// What the policy left goes on to be exchanged, when the rest is there.
+    @Test func whatIsLeftIsExchangedWhenTheMovedIsThere() async throws {
+        try await mergeAllButOne()
+        try await expectAllExchangedWhenThere()
+    }
+
+    /// The deletions of what was moved are forgotten, and what is dead at the hub is in no other
+    /// place there yet.
+    @Test func aHubThatIsLateKeepsWhatItHasUntilTheMovedIsThere() async throws {
+        try await mergeAllButOne()
+        try a.dataset("old").retire(b.store.replicaID)
+        try a.store.compact()
+        let left = try a.dataset("old").records(includingDeleted: true).collect()
+        #expect(left.map(\.keyText) == ["a"])
+        try await expectAllExchangedWhenThere()
+    }
+
+    @Test func aPartWaitsForTheMovedAsWell() async throws {
+        try await mergeAllButOne()
+        try a.dataset("old").setSyncScope(.prefix("a"))
+        try await expectExchangedWhenThere()
     }
 
     /// Over random cuts and caps, with the store closed in between, in exchanges of one dataset and
@@ -278,7 +262,7 @@ struct MergedHandOverTests {
     @Test func aRefusedRecordOfAMergedDatasetHoldsUpNothingElse() async throws {
         try link()
         try a.dataset("profile").put("Paris", for: "city")
-        let gate = Gate()
+        let gate = RecordGate(refusing: { $0.keyText == "c" })
         for _ in 0..<2 {
             let asked = try await exchange(b.transport) { options in
                 options.validate = { record in try gate.check(record) }

@@ -16,21 +16,7 @@ struct QuarantineElsewhereTests {
     let c: TestReplica
     private let hour: UInt64 = 3_600
 
-    init() throws {
-        let directory = TemporaryDirectory()
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
-
-    private func fill(_ replica: TestReplica, _ count: Int) throws {
-        let dataset = try replica.dataset()
-        var batch = WriteBatch()
-        for number in 0..<count {
-            batch.put(Array("first".utf8), for: Array("key \(number)".utf8), in: dataset)
-        }
-        try replica.store.write(batch)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     /// All have the same, and a holds what b wrote in an hour.
     private func makeFuture(_ count: Int = 1, _ key: String = "key 0") async throws {

@@ -11,17 +11,12 @@ import Tidemark
 //     a  ── key: base ─────────────────┴── still base ── ... an hour later: future
 //     c  ── key: base ──────────── from a ── still base ── ...
 struct QuarantineTests {
-    let directory = TemporaryDirectory()
     let a: TestReplica
     let b: TestReplica
     let c: TestReplica
     private let hour: UInt64 = 3_600
 
-    init() throws {
-        a = try TestReplica("a", in: directory)
-        b = try TestReplica("b", in: directory)
-        c = try TestReplica("c", in: directory)
-    }
+    init() throws { (a, b, c) = try TestReplica.three() }
 
     /// All have the base, and b writes in an hour.
     private func makeFuture(_ value: String? = "future") async throws {
@@ -303,7 +298,7 @@ struct QuarantineTests {
         _ = try await exchange(a, with: b)
         _ = try await exchange(a, with: c)
         #expect(try held(a).count == 12)
-        let d = try TestReplica("d", in: directory)
+        let d = try TestReplica("d", in: a.directory)
         for round in 1...8 {
             let options = SyncOptions(pageRecordsMax: 3)
             _ = try await d.dataset().synchronize(with: a.transport, options: options)
@@ -340,11 +335,7 @@ struct QuarantineTests {
     @Test func anotherPolicyHoldsNothing() async throws {
         try await makeFuture()
         try a.dataset().put("ours", for: "key")
-        let union = SyncOptions(
-            policy: .custom { conflict in
-                let both = [conflict.local, conflict.remote].compactMap(\.valueText)
-                return .value(Array(both.sorted().joined(separator: "+").utf8))
-            })
+        let union = SyncOptions(policy: .custom { .value(joinedText(of: $0)) })
         let result = try await exchange(a, with: b, options: union)
         #expect(result.conflicts == 1 && result.quarantined == 0)
         #expect(try a.dataset().text("key") == "future+ours")
@@ -369,7 +360,7 @@ struct QuarantineTests {
         try await makeFuture()
         _ = try await exchange(a, with: b)
         try a.store.compact()
-        let d = try TestReplica("d", in: directory)
+        let d = try TestReplica("d", in: a.directory)
         let responder = SyncResponder(
             store: a.store, limits: SyncResponder.Limits(segmentBytesMin: 0))
         let result = try await d.dataset().synchronize(with: InMemoryTransport(responder))
@@ -392,14 +383,14 @@ struct QuarantineTests {
         #expect(try a.dataset().text("key") == "future")
         let responder = SyncResponder(
             store: a.store, limits: SyncResponder.Limits(segmentBytesMin: 0))
-        let d = try TestReplica("d", in: directory)
+        let d = try TestReplica("d", in: a.directory)
         d.clock.putForward(bySeconds: 2 * hour)
         var result = try await d.dataset().synchronize(with: InMemoryTransport(responder))
         #expect(result.adopted == 0)
         try expectEqual([a, d])
         // Sealed after it, the segments have it, and may go as they are.
         try a.store.compact()
-        let e = try TestReplica("e", in: directory)
+        let e = try TestReplica("e", in: a.directory)
         e.clock.putForward(bySeconds: 2 * hour)
         result = try await e.dataset().synchronize(with: InMemoryTransport(responder))
         #expect(result.adopted > 2_000)
@@ -409,8 +400,8 @@ struct QuarantineTests {
     @Test func aBundleCarriesIt() async throws {
         try await makeFuture()
         _ = try await exchange(a, with: b)
-        let d = try TestReplica("d", in: directory)
-        let file = "\(directory.path)/notes.bundle"
+        let d = try TestReplica("d", in: a.directory)
+        let file = "\(a.directory.path)/notes.bundle"
         try a.store.exportBundle(of: "notes", to: file)
         let result = try await d.store.importBundle(from: file)
         #expect(result.quarantined == 1)

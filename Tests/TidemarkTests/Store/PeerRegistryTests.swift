@@ -32,6 +32,15 @@ struct PeerRegistryTests {
         try dataset.record(for: key, includingDeleted: true)?.isDeleted == true
     }
 
+    /// A record that both peers have, and whose deletion only the first of them has heard of.
+    private func deleteKnownToOne(_ key: String, _ dataset: Dataset) throws {
+        try dataset.put("1", for: key)
+        try acknowledge(peer, dataset)
+        try acknowledge(other, dataset)
+        try dataset.delete(key)
+        try acknowledge(peer, dataset)
+    }
+
     @Test("It tells how far each peer has come and what its lag holds back")
     func status() throws {
         let (store, dataset) = try open()
@@ -56,11 +65,7 @@ struct PeerRegistryTests {
     @Test("A tombstone goes once every peer has passed it, and what is noted stays")
     func passed() throws {
         var (store, dataset) = try open()
-        try dataset.put("1", for: "a")
-        try acknowledge(peer, dataset)
-        try acknowledge(other, dataset)
-        try dataset.delete("a")
-        try acknowledge(peer, dataset)
+        try deleteKnownToOne("a", dataset)
         try store.compact()
         #expect(try hasTombstone("a", dataset), "one of the two lacks it")
         #expect(try dataset.knowledge().forgotten.isEmpty)
@@ -87,11 +92,7 @@ struct PeerRegistryTests {
     @Test("A retired peer holds nothing back, through closing and opening")
     func retirement() throws {
         var (store, dataset) = try open()
-        try dataset.put("1", for: "a")
-        try acknowledge(peer, dataset)
-        try acknowledge(other, dataset)
-        try dataset.delete("a")
-        try acknowledge(peer, dataset)
+        try deleteKnownToOne("a", dataset)
         #expect(try store.retire(other) == 1)
         #expect(try store.retire(other) == 0, "it is retired already")
         #expect(try !dataset.retire(ReplicaID(high: 1, low: 1)), "nobody knows it")

@@ -36,28 +36,27 @@ struct ConflictsListCommand: StoreCommand {
                 Column(selection.isOne ? "KEY" : "DATASET/KEY", flexibleDownTo: 8),
             ], output: output)
         var count = 0
-        func show(_ conflict: ShownConflict) throws {
-            count += 1
-            if format.json {
-                try output.write(JSONLine(conflict).line)
-            } else {
-                try table.add(cells(of: conflict, output.columns))
+        func show(_ find: (Dataset, _ limit: Int) throws -> [ShownConflict]) throws {
+            try selection.forEach(of: target, in: store) { dataset in
+                let left = limit.limit.map { max(0, $0 - count) } ?? .max
+                for conflict in try find(dataset, left) {
+                    count += 1
+                    if format.json {
+                        try output.write(JSONLine(conflict).line)
+                    } else {
+                        try table.add(cells(of: conflict, output.columns))
+                    }
+                }
             }
         }
         if !settled {
-            try selection.forEach(of: target, in: store) { dataset in
-                let left = limit.limit.map { max(0, $0 - count) } ?? .max
-                for pending in try dataset.pendingConflicts(limit: left) {
-                    try show(ShownConflict(pending))
-                }
+            try show { dataset, limit in
+                try dataset.pendingConflicts(limit: limit).map { ShownConflict($0) }
             }
         }
         if !waiting {
-            try selection.forEach(of: target, in: store) { dataset in
-                let left = limit.limit.map { max(0, $0 - count) } ?? .max
-                for entry in try dataset.settledConflicts(limit: left) {
-                    try show(ShownConflict(entry))
-                }
+            try show { dataset, limit in
+                try dataset.settledConflicts(limit: limit).map { ShownConflict($0) }
             }
         }
         try table.finish()

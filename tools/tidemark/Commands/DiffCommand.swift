@@ -23,10 +23,7 @@ struct DiffCommand: StoreCommand {
         help: ArgumentHelp("The directory of another store.", valueName: "other-store"),
         completion: .directory)
     var other: String?
-    @Option(
-        help: ArgumentHelp(
-            "Only this dataset; may be given several times. Default: all.", valueName: "name"))
-    var dataset: [String] = []
+    @OptionGroup var selection: DatasetSelection
     @Option(help: ArgumentHelp("The first state.", valueName: StateArgument.valueName))
     var since: StateArgument?
     @Option(
@@ -45,7 +42,7 @@ struct DiffCommand: StoreCommand {
             throw ValidationError("--until goes with --since")
         }
         let isOfOne = [since, until].contains { $0?.isOfOneDataset ?? false }
-        if isOfOne, dataset.count != 1 {
+        if isOfOne, !selection.isOne {
             throw ValidationError(
                 "sync counts, version vectors and peers are those of one dataset; name it with "
                     + "--dataset")
@@ -58,7 +55,7 @@ struct DiffCommand: StoreCommand {
         let listing = DifferenceListing(
             output, isJSON: format.json,
             titles: other == nil ? ("BEFORE", "AFTER") : ("FIRST", "SECOND"),
-            showsDataset: dataset.count != 1)
+            showsDataset: !selection.isOne)
         if let other {
             try await compare(store, with: other, range, listing)
         } else {
@@ -96,18 +93,13 @@ struct DiffCommand: StoreCommand {
 
     /// Those that were named, if either store has each; else all of both.
     private func names(in first: Store, _ second: Store) throws -> [String] {
-        guard !dataset.isEmpty else {
-            return Set(try first.datasetNames()).union(try second.datasetNames()).sorted()
-        }
-        for name in dataset {
+        let names = try selection.names(in: first, or: second)
+        for name in selection.dataset {
             if try first.existingDataset(name) != nil { continue }
             if try second.existingDataset(name) != nil { continue }
-            throw CommandFailure(
-                .negative,
-                "no dataset \"\(name)\" in either store; see 'tidemark datasets' for those there "
-                    + "are")
+            throw DatasetSelection.missing(name)
         }
-        return dataset
+        return names
     }
 
     // MARK: - Two states of one store
@@ -115,10 +107,9 @@ struct DiffCommand: StoreCommand {
     private func compareStates(
         of store: Store, _ range: KeyRange, _ listing: DifferenceListing
     ) throws {
-        let names = try dataset.isEmpty ? store.datasetNames() : dataset
         let progress = ComparisonProgress(of: [store, store])
         defer { progress.finish() }
-        for name in names {
+        for name in try selection.names(in: store) {
             let dataset = try target.dataset(name, in: store)
             progress.label = "comparing \(name)"
             if let (before, after) = try vectors(of: dataset) {

@@ -16,10 +16,7 @@ struct DigestCommand: StoreCommand {
         help: ArgumentHelp("The directory of another store.", valueName: "other-store"),
         completion: .directory)
     var other: String?
-    @Option(
-        help: ArgumentHelp(
-            "Only this dataset; may be given several times. Default: all.", valueName: "name"))
-    var dataset: [String] = []
+    @OptionGroup var selection: DatasetSelection
     @OptionGroup var format: OutputOptions
 
     mutating func run(_ output: OutputStream) async throws {
@@ -37,9 +34,10 @@ struct DigestCommand: StoreCommand {
     private func list(_ store: Store, _ output: OutputStream) throws {
         let table = TableWriter(
             [Column("DATASET", flexibleDownTo: 12), Column("DIGEST")], output: output)
-        let progress = ComparisonProgress(of: [store], "digesting", datasets: dataset)
+        let progress = ComparisonProgress(
+            of: [store], "digesting", datasets: selection.dataset)
         defer { progress.finish() }
-        for name in try dataset.isEmpty ? store.datasetNames() : dataset {
+        for name in try selection.names(in: store) {
             let digest = try target.dataset(name, in: store).digest(tell: progress.add)
             progress.finish()
             if format.json {
@@ -63,23 +61,18 @@ struct DigestCommand: StoreCommand {
                 Column("DATASET", flexibleDownTo: 12), Column("FIRST"), Column("SECOND"),
                 Column("STATE"),
             ], output: output)
-        let names =
-            dataset.isEmpty
-            ? Set(try first.datasetNames()).union(try second.datasetNames()).sorted() : dataset
-        let progress = ComparisonProgress(of: [first, second], "digesting", datasets: dataset)
+        let progress = ComparisonProgress(
+            of: [first, second], "digesting", datasets: selection.dataset)
         defer { progress.finish() }
         var differingCount = 0
-        for name in names {
+        for name in try selection.names(in: first, or: second) {
             let pair = DigestPair(
                 dataset: name,
                 first: try first.existingDataset(name)?.digest(tell: progress.add),
                 second: try second.existingDataset(name)?.digest(tell: progress.add))
             progress.finish()
             guard pair.first != nil || pair.second != nil else {
-                throw CommandFailure(
-                    .negative,
-                    "no dataset \"\(name)\" in either store; see 'tidemark datasets' for those "
-                        + "there are")
+                throw DatasetSelection.missing(name)
             }
             differingCount += pair.isEqual ? 0 : 1
             if format.json {

@@ -1,9 +1,17 @@
 /// The rule for names of datasets: 1...255 bytes of letters, digits and `_.:-`.
-enum DatasetName {
-    static func isValid(_ name: String) -> Bool {
-        let bytes = name.utf8
-        return (1...Limits.datasetNameBytesMax).contains(bytes.count)
-            && bytes.allSatisfy { byte in
+package enum DatasetName {
+    /// The rule in words, for messages.
+    package static let rule =
+        "1...\(Limits.datasetNameBytesMax) of the characters a-z A-Z 0-9 _ . : -"
+
+    package static func isValid(_ name: String) -> Bool {
+        !name.isEmpty && isPart(name)
+    }
+
+    /// Whether a name can have the text in it; the empty one is in all.
+    package static func isPart(_ text: String) -> Bool {
+        text.utf8.count <= Limits.datasetNameBytesMax
+            && text.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                     UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
@@ -37,8 +45,7 @@ enum DatasetName {
         guard isValid(name) else {
             throw StoreError(
                 .invalidArgument,
-                "the dataset name \(name.prefix(280).debugDescription) is not allowed; use "
-                    + "1...\(Limits.datasetNameBytesMax) of the characters a-z A-Z 0-9 _ . : -")
+                "the dataset name \(name.prefix(280).debugDescription) is not allowed; use \(rule)")
         }
     }
 }

@@ -1,10 +1,9 @@
 import Glibc
-import TestSupport
 
 /// Blocking sockets that nobody but this machine can reach.
-enum Loopback {
+package enum Loopback {
     /// A socket that takes connections on a port of the system's choice.
-    static func listen() throws -> (descriptor: Int32, port: Int) {
+    package static func listen() throws -> (descriptor: Int32, port: Int) {
         let listener = try madeSocket()
         var name = address(ofPort: 0)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -23,7 +22,7 @@ enum Loopback {
     }
 
     /// Waits for the next connection; nil if there is none, as when the listener was shut down.
-    static func accept(from listener: Int32) -> Int32? {
+    package static func accept(from listener: Int32) -> Int32? {
         let descriptor = Glibc.accept(listener, nil, nil)
         guard descriptor >= 0 else { return nil }
         prepare(descriptor)
@@ -31,7 +30,7 @@ enum Loopback {
     }
 
     /// nil if nobody listens there.
-    static func connect(to port: Int) throws -> Int32? {
+    package static func connect(to port: Int) throws -> Int32? {
         let descriptor = try madeSocket()
         var name = address(ofPort: port)
         let length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -48,7 +47,7 @@ enum Loopback {
     }
 
     /// What has come, after waiting for something; empty at the end of the connection.
-    static func receive(from descriptor: Int32) -> [UInt8] {
+    package static func receive(from descriptor: Int32) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         let count = unsafe buffer.withUnsafeMutableBytes { bytes in
             unsafe recv(descriptor, bytes.baseAddress, bytes.count, 0)
@@ -57,7 +56,8 @@ enum Loopback {
     }
 
     /// - Returns: whether all of it was taken.
-    static func send(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    @discardableResult
+    package static func send(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var sent = 0
         while sent < bytes.count {
             let count = unsafe bytes.withUnsafeBytes { buffer in
@@ -73,7 +73,7 @@ enum Loopback {
     }
 
     /// Ends a connection or a listener; who waits for it goes on at once.
-    static func end(_ descriptor: Int32) {
+    package static func end(_ descriptor: Int32) {
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
