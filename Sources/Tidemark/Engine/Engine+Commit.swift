@@ -373,7 +373,8 @@ extension Engine {
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number,
             capacity: Self.rounded(capacity), reserving: Self.rounded(bytes),
-            isPrepared: isPrepared, storage: storage)
+            isPrepared: isPrepared, writesZeros: options.durability == .disk,
+            storage: storage)
         try storage.syncDirectory(path)
         return log
     }
