@@ -88,8 +88,16 @@ extension Engine {
         monitor.broadcast()
     }
 
-    /// A log for later: the file of a sealed one that nobody reads any more, or a new one.
+    /// A log for later, in place for stores where commits are not synced: else the next sync would
+    /// write all of it.
     private func makePreparedLog(_ number: UInt64) throws(StoreError) -> LogSegment {
+        let log = try makeOrReuseLog(number)
+        if options.durability != .disk { log.populateForWriting() }
+        return log
+    }
+
+    /// The file of a sealed log that nobody reads any more, or a new one.
+    private func makeOrReuseLog(_ number: UInt64) throws(StoreError) -> LogSegment {
         views.reclaim()
         let capacity = Self.rounded(options.segmentBytes)
         let (spare, others) = recycler.claim(capacity: capacity)

@@ -185,8 +185,25 @@ final class LogSegment: @unchecked Sendable {
         guard needed > reserved else { return }
         let wanted = min(capacity, max(reserved + Self.stepBytes, (needed + 4_095) & ~4_095))
         try file.reserve(wanted)
-        if writesZeros { try writeZeros(reserved..<wanted) }
+        if writesZeros {
+            try writeZeros(reserved..<wanted)
+        } else {
+            // One call in place of a fault for each page, which would come in the next commits.
+            file.populateForWriting(offset: reserved, count: wanted - reserved)
+        }
         reserved = wanted
+    }
+
+    /// Has all that is reserved in place for stores: for a log that is made ahead and in which no
+    /// commit is synced. The first store into a page of a mapped file makes the file system note
+    /// that it is to be written, which takes longer than to store a whole page.
+    ///
+    /// A piece at a time: meanwhile no other thread can map anything, as the memtable does.
+    func populateForWriting() {
+        for offset in stride(from: 0, to: reserved, by: Self.stepBytes) {
+            file.populateForWriting(
+                offset: offset, count: min(Self.stepBytes, reserved - offset))
+        }
     }
 
     /// Gives back the space behind what was appended: for a log that is closed.
