@@ -104,6 +104,8 @@ final class SegmentRunWriter {
     @exclusivity(unchecked) private var current: SegmentWriter?
     /// Number and size of each segment that is complete.
     private(set) var finished: [Manifest.Segment] = []
+    /// How long it was waited for the disk to have them.
+    private(set) var syncNanoseconds: UInt64 = 0
     /// Bytes of these, and of their value files.
     private var finishedBytes: UInt64 = 0
 
@@ -138,6 +140,7 @@ final class SegmentRunWriter {
         finished.append(
             Manifest.Segment(number: current.number, fileSize: try current.finish(), run: 0))
         finishedBytes += current.byteCount
+        syncNanoseconds &+= current.syncNanoseconds
         unsafe self.current = nil
     }
 

@@ -284,7 +284,9 @@ extension Engine {
             {
                 // Sealing is behind: go on as it does, rather than run into its back.
                 guard !pace.holdsBack(active) else {
-                    waitForSealing { self.active === active && pace.holdsBack(active) }
+                    waitForSealing(isPaced: true) {
+                        self.active === active && pace.holdsBack(active)
+                    }
                     continue
                 }
                 do {
@@ -304,7 +306,7 @@ extension Engine {
             if preparedLog == nil, payloadBytes <= options.segmentBytes - Self.logOverhead {
                 isPreparing = true
                 monitor.broadcast()
-                awaitBackground()
+                waitForNewLog()
                 continue
             }
             do {

@@ -122,6 +122,8 @@ extension Engine {
     /// Writes the memtable as a sealed run, makes it part of the store and gives up its log.
     private func seal(_ job: SealJob) throws(StoreError) {
         let start = ticks
+        var lapStart = start
+        var phases = SealPhases()
         let writer = runWriter()
         try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
@@ -130,13 +132,20 @@ extension Engine {
                 order: .forward),
             reachesOldest: currentView.runs.isEmpty, retention: retentionInSealing(of:),
             isStoreRecordNeeded: isNeeded, isCancelled: sealPause(job.memtable))
+        phases.sort = lap(&lapStart)
         _ = try merge.write(to: writer)
+        phases.write = lap(&lapStart)
         monitor.withLock {
             updatePace(.written)
             monitor.broadcast()
         }
         let run = try finish(writer)
-        try install(run, sealing: job, since: start)
+        phases.sync = writer.syncNanoseconds
+        let finished = lap(&lapStart)
+        phases.index = finished - min(finished, phases.sync)
+        try updateManifest(with: run, sealing: job)
+        phases.install = lap(&lapStart)
+        install(run, sealing: job, phases, since: start)
         recycler.retire(job.memtable.log)
     }
 
@@ -204,9 +213,8 @@ extension Engine {
         return SegmentRun(segments)
     }
 
-    /// Who waits for the sealing finds it counted and told when the wait is over.
-    private func install(
-        _ new: SegmentRun, sealing job: SealJob, since start: UInt64
+    private func updateManifest(
+        with new: SegmentRun, sealing job: SealJob
     ) throws(StoreError) {
         try updateManifest { manifest in
             manifest.segments.insert(contentsOf: new.manifestEntries, at: 0)
@@ -216,6 +224,12 @@ extension Engine {
             manifest.nextDataset = max(manifest.nextDataset, job.nextDataset)
             manifest.expiresFrom = job.expiresFrom
         }
+    }
+
+    /// Who waits for the sealing finds it counted and told when the wait is over.
+    private func install(
+        _ new: SegmentRun, sealing job: SealJob, _ phases: SealPhases, since start: UInt64
+    ) {
         monitor.withLock {
             views.replace { view in
                 ReadView(
@@ -228,7 +242,7 @@ extension Engine {
             catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true
-            noteSealed(job, as: new, since: start)
+            noteSealed(job, as: new, phases, since: start)
             monitor.broadcast()
         }
     }
