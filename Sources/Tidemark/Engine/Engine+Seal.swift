@@ -25,11 +25,14 @@ extension Engine {
             nextLog: nextLog)
     }
 
-    /// Begins a log ahead of need once the active one is a quarter full.
+    /// Begins a log ahead of need once the active one is a quarter full; once a sixteenth of it is
+    /// where a log was filled before, since to make one takes as long as to fill a good part of one
+    /// by batches.
     func prepareNextLogIfDue() {
+        let parts = keyCountBefore > 0 ? 16 : 4
         guard preparedLog == nil, !isPreparing, let active,
-            active.log.appended > active.log.capacity / 4
-                || active.nodeBytes > budget.memtableBytesMax / 4
+            active.log.appended > active.log.capacity / parts
+                || active.nodeBytes > budget.memtableBytesMax / parts
         else { return }
         isPreparing = true
         monitor.broadcast()
