@@ -28,6 +28,9 @@ struct SegmentMerge {
             try cursor.seek(first)
         }
         var dataset: DatasetID?
+        // Keys in logs stay where they are; those of segments go with their blocks.
+        let keysStay = cursor.isOfMemtables
+        var keptKey = ByteView.empty
         var key: [UInt8] = []
         var kept: KeyRetention?
         var isFirst = true
@@ -52,11 +55,19 @@ struct SegmentMerge {
                 }
                 isFirst = true
             }
-            let isSameKey =
-                unsafe !isFirst && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+            let isSameKey: Bool
+            if keysStay {
+                isSameKey = !isFirst && keptKey.equals(entry.key)
+                keptKey = entry.key
+            } else {
+                isSameKey =
+                    unsafe !isFirst && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+            }
             if !isSameKey {
-                key.removeAll(keepingCapacity: true)
-                unsafe key.append(contentsOf: entry.key.buffer)
+                if !keysStay {
+                    key.removeAll(keepingCapacity: true)
+                    unsafe key.append(contentsOf: entry.key.buffer)
+                }
                 if entry.dataset == 0 {
                     kept = KeyRetention(
                         try retention(ofStoreRecord: entry), reachesOldest: reachesOldest)
