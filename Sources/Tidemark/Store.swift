@@ -126,10 +126,7 @@ public final class Store: Sendable {
                 .invalidArgument,
                 "the dataset \(dataset.name) in the batch is of another store")
         }
-        _ = try engine.commit(batch.count, durability: durability) {
-            (index, body) throws(StoreError) in
-            try batch.withWrite(at: index, body)
-        }
+        try engine.commit(batch, durability: durability)
         for dataset in batch.datasets {
             engine.waiters.wakeAll(for: dataset.name)
         }

@@ -22,8 +22,23 @@ public struct StoreCounters: Hashable, Sendable {
     /// How often a writer had to wait because sealing was behind, and for how long in sum.
     public package(set) var writerWaits = 0
     public package(set) var writerWaitTime = Duration.zero
+    /// Those of these waits in which a writer went on in small steps, as sealing did; in the others
+    /// the log or its memtable was full, and as many waited to be sealed as may.
+    public package(set) var pacedWaits = 0
+    public package(set) var pacedWaitTime = Duration.zero
+    /// How often a writer had to wait for a log that was not made yet, and for how long in sum.
+    public package(set) var newLogWaits = 0
+    public package(set) var newLogWaitTime = Duration.zero
     public package(set) var logsSealed = 0
     public package(set) var sealTime = Duration.zero
+    /// What sealing consists of: to put entries into their order, to write them as they stand in
+    /// it, to write the indexes and open the segments, to wait until the disk has them, and to
+    /// replace the manifest. The disk may also be waited for while entries are written.
+    public package(set) var sealSortTime = Duration.zero
+    public package(set) var sealWriteTime = Duration.zero
+    public package(set) var sealIndexTime = Duration.zero
+    public package(set) var sealSyncTime = Duration.zero
+    public package(set) var sealInstallTime = Duration.zero
     /// Bytes of the segments that logs became.
     public package(set) var bytesSealed: UInt64 = 0
     /// Merges that were completed.

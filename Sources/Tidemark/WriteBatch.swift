@@ -8,24 +8,29 @@
 public struct WriteBatch: Sendable {
     /// One write: where its bytes lie, and what it does.
     private struct Write: Sendable {
-        /// The place in `datasets`.
-        let dataset: Int
-        let kind: EntryKind
         /// The key begins here in `bytes`, and the value follows it.
         let keyOffset: Int
-        let keyCount: Int
-        let valueCount: Int
-        /// nil: unconditional. `.some(nil)`: no record may exist. Otherwise the dot it must have.
-        let expected: Dot??
         /// In milliseconds since 1970; 0 for never.
         let expiresAt: UInt64
+        // Counts that do not fit are beyond all bounds as the greatest number, too.
+        let keyCount: UInt32
+        let valueCount: UInt32
+        /// The place in `datasets`.
+        let dataset: UInt32
+        /// The place in `conditions`, counted from 1; 0: unconditional.
+        let condition: UInt32
+        let kind: EntryKind
     }
 
     private var writes: [Write] = []
+    /// The dot that a record must have; nil: no record may exist.
+    private var conditions: [Dot?] = []
     private var bytes: [UInt8] = []
     /// The datasets in the order of their writes: one that is written to again after another
     /// stands there again.
     private(set) var datasets: [Dataset] = []
+    /// Whether all writes are within their bounds, and none has a condition.
+    private(set) var isPlain = true
 
     public init() {}
 
@@ -39,6 +44,8 @@ public struct WriteBatch: Sendable {
     /// - Parameter keepingCapacity: whether to keep the memory for those that come next.
     public mutating func removeAll(keepingCapacity: Bool = false) {
         writes.removeAll(keepingCapacity: keepingCapacity)
+        conditions.removeAll(keepingCapacity: keepingCapacity)
+        isPlain = true
         bytes.removeAll(keepingCapacity: keepingCapacity)
         datasets.removeAll(keepingCapacity: keepingCapacity)
     }
@@ -111,11 +118,20 @@ public struct WriteBatch: Sendable {
         expected: Dot??, expiresAt: UInt64 = 0
     ) {
         if datasets.last !== dataset { datasets.append(dataset) }
+        var condition: UInt32 = 0
+        if let expected {
+            conditions.append(expected)
+            condition = UInt32(conditions.count)
+        }
+        isPlain =
+            isPlain && condition == 0 && (1...Limits.keyBytesMax).contains(key.byteCount)
+            && value.byteCount <= Limits.valueBytesMax && expiresAt <= EntryLayout.expiryMax
         writes.append(
             Write(
-                dataset: datasets.count - 1, kind: kind, keyOffset: bytes.count,
-                keyCount: key.byteCount, valueCount: value.byteCount, expected: expected,
-                expiresAt: expiresAt))
+                keyOffset: bytes.count, expiresAt: expiresAt,
+                keyCount: UInt32(clamping: key.byteCount),
+                valueCount: UInt32(clamping: value.byteCount),
+                dataset: UInt32(datasets.count - 1), condition: condition, kind: kind))
         unsafe key.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
         unsafe value.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
     }
@@ -125,15 +141,42 @@ public struct WriteBatch: Sendable {
         at index: Int, _ body: (StagedWrite) throws(StoreError) -> Void
     ) throws(StoreError) {
         let write = writes[index]
+        var expected: Dot??
+        if write.condition > 0 { expected = .some(conditions[Int(write.condition) - 1]) }
         try bytes.withBytes { (view) throws(StoreError) in
             // Both counts were added to the buffer together with the write, so they lie within.
             let key = unsafe view.base + write.keyOffset
+            let keyCount = Int(write.keyCount)
             try body(
                 StagedWrite(
-                    state: datasets[write.dataset].state, kind: write.kind,
-                    key: unsafe ByteView(base: key, count: write.keyCount),
-                    value: unsafe ByteView(base: key + write.keyCount, count: write.valueCount),
-                    expected: write.expected, expiresAt: write.expiresAt))
+                    state: datasets[Int(write.dataset)].state, kind: write.kind,
+                    key: unsafe ByteView(base: key, count: keyCount),
+                    value: unsafe ByteView(base: key + keyCount, count: Int(write.valueCount)),
+                    expected: expected, expiresAt: write.expiresAt))
         }
+    }
+
+    /// Hands all writes to the body, one after the other: the place of the dataset in `datasets`,
+    /// what is done, key and value, which may be borrowed during the call, and when the record
+    /// expires.
+    @inline(__always)
+    func forEach(_ body: (Int, EntryKind, ByteView, ByteView, UInt64) -> Void) {
+        unsafe bytes.withUnsafeBytes { buffer in
+            let base = unsafe ByteView(buffer).base
+            for write in writes {
+                // As above.
+                let key = unsafe base + write.keyOffset
+                let keyCount = Int(write.keyCount)
+                unsafe body(
+                    Int(write.dataset), write.kind, ByteView(base: key, count: keyCount),
+                    ByteView(base: key + keyCount, count: Int(write.valueCount)),
+                    write.expiresAt)
+            }
+        }
+    }
+
+    /// Upper bound of what the entries take in a log.
+    var entryBytesMax: Int {
+        bytes.count + writes.count * LogBlockWriter.byteCountMax(key: 0, value: 0)
     }
 }

@@ -30,6 +30,9 @@ struct SegmentMerge {
             try cursor.seek(first)
         }
         var dataset: DatasetID?
+        // Keys in logs stay where they are; those of segments go with their blocks.
+        let keysStay = cursor.isOfMemtables
+        var keptKey = ByteView.empty
         var key: [UInt8] = []
         var kept: KeyRetention?
         var isFirst = true
@@ -57,11 +60,19 @@ struct SegmentMerge {
                 }
                 isFirst = true
             }
-            let isSameKey =
-                unsafe !isFirst && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+            let isSameKey: Bool
+            if keysStay {
+                isSameKey = !isFirst && keptKey.equals(entry.key)
+                keptKey = entry.key
+            } else {
+                isSameKey =
+                    unsafe !isFirst && key.withUnsafeBytes { unsafe ByteView($0).equals(entry.key) }
+            }
             if !isSameKey {
-                key.removeAll(keepingCapacity: true)
-                unsafe key.append(contentsOf: entry.key.buffer)
+                if !keysStay {
+                    key.removeAll(keepingCapacity: true)
+                    unsafe key.append(contentsOf: entry.key.buffer)
+                }
                 if entry.dataset == 0 {
                     kept = KeyRetention(
                         try retention(ofStoreRecord: entry), reachesOldest: reachesOldest)
@@ -110,6 +121,8 @@ final class SegmentRunWriter {
     @exclusivity(unchecked) private var current: SegmentWriter?
     /// Number and size of each segment that is complete.
     private(set) var finished: [Manifest.Segment] = []
+    /// How long it was waited for the disk to have them.
+    private(set) var syncNanoseconds: UInt64 = 0
     /// Bytes of these, and of their value files.
     private var finishedBytes: UInt64 = 0
 
@@ -144,6 +157,7 @@ final class SegmentRunWriter {
         finished.append(
             Manifest.Segment(number: current.number, fileSize: try current.finish(), run: 0))
         finishedBytes += current.byteCount
+        syncNanoseconds &+= current.syncNanoseconds
         unsafe self.current = nil
     }
 

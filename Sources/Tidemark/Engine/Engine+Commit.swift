@@ -136,7 +136,6 @@ extension Engine {
         to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let state = staged.state
-        let tables = memtable.tables
         if isRevival(staged) {
             // Its last record may be going; that it is there must not depend on who knows that.
             var lifecycle = state.lifecycle
@@ -149,17 +148,24 @@ extension Engine {
                 state, kind: staged.kind, key: staged.key, value: staged.value,
                 expiresAt: staged.expiresAt, seen: seen, to: &block, memtable: memtable)
         }
-        let origin: UInt32
-        if let known = state.origin, known.log == memtable.log.number {
-            origin = known.number
-        } else {
-            origin = block.number(
-                of: replicaID, state.vector.removing(replicaID), options.author, in: tables)
-            state.origin = (memtable.log.number, origin)
-        }
+        let origin = originOfWrites(to: state, &block, memtable)
         return stamp(
             state, kind: staged.kind, key: staged.key, value: staged.value,
             expiresAt: staged.expiresAt, origin: origin, at: now, to: &block, memtable: memtable)
+    }
+
+    /// The number of the origin of local writes to a dataset that descend from all that it has
+    /// seen. Defined in the block if the log does not have it yet. Under `monitor`.
+    @inline(__always)
+    func originOfWrites(
+        to state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
+    ) -> UInt32 {
+        if let known = state.origin, known.log == memtable.log.number { return known.number }
+        let origin = block.number(
+            of: replicaID, state.vector.removing(replicaID), options.author,
+            in: memtable.tables)
+        state.origin = (memtable.log.number, origin)
+        return origin
     }
 
     /// Whether a local write is a deletion in a dataset that was deleted, and is there only because
@@ -284,7 +290,9 @@ extension Engine {
             {
                 // Sealing is behind: go on as it does, rather than run into its back.
                 guard !pace.holdsBack(active) else {
-                    waitForSealing { self.active === active && pace.holdsBack(active) }
+                    waitForSealing(isPaced: true) {
+                        self.active === active && pace.holdsBack(active)
+                    }
                     continue
                 }
                 do {
@@ -304,7 +312,7 @@ extension Engine {
             if preparedLog == nil, payloadBytes <= options.segmentBytes - Self.logOverhead {
                 isPreparing = true
                 monitor.broadcast()
-                awaitBackground()
+                waitForNewLog()
                 continue
             }
             do {
@@ -373,7 +381,8 @@ extension Engine {
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number,
             capacity: Self.rounded(capacity), reserving: Self.rounded(bytes),
-            isPrepared: isPrepared, storage: storage)
+            isPrepared: isPrepared, writesZeros: options.durability == .disk,
+            storage: storage)
         try storage.syncDirectory(path)
         return log
     }

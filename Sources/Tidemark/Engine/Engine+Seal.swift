@@ -25,11 +25,14 @@ extension Engine {
             nextLog: nextLog)
     }
 
-    /// Begins a log ahead of need once the active one is a quarter full.
+    /// Begins a log ahead of need once the active one is a quarter full; once a sixteenth of it is
+    /// where a log was filled before, since to make one takes as long as to fill a good part of one
+    /// by batches.
     func prepareNextLogIfDue() {
+        let parts = keyCountBefore > 0 ? 16 : 4
         guard preparedLog == nil, !isPreparing, let active,
-            active.log.appended > active.log.capacity / 4
-                || active.nodeBytes > budget.memtableBytesMax / 4
+            active.log.appended > active.log.capacity / parts
+                || active.nodeBytes > budget.memtableBytesMax / parts
         else { return }
         isPreparing = true
         monitor.broadcast()
@@ -88,8 +91,16 @@ extension Engine {
         monitor.broadcast()
     }
 
-    /// A log for later: the file of a sealed one that nobody reads any more, or a new one.
+    /// A log for later, in place for stores where commits are not synced: else the next sync would
+    /// write all of it.
     private func makePreparedLog(_ number: UInt64) throws(StoreError) -> LogSegment {
+        let log = try makeOrReuseLog(number)
+        if options.durability != .disk { log.populateForWriting() }
+        return log
+    }
+
+    /// The file of a sealed log that nobody reads any more, or a new one.
+    private func makeOrReuseLog(_ number: UInt64) throws(StoreError) -> LogSegment {
         views.reclaim()
         let capacity = Self.rounded(options.segmentBytes)
         let (spare, others) = recycler.claim(capacity: capacity)
@@ -114,6 +125,8 @@ extension Engine {
     /// Writes the memtable as a sealed run, makes it part of the store and gives up its log.
     private func seal(_ job: SealJob) throws(StoreError) {
         let start = ticks
+        var lapStart = start
+        var phases = SealPhases()
         let writer = runWriter()
         try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
@@ -122,13 +135,20 @@ extension Engine {
                 order: .forward),
             reachesOldest: currentView.runs.isEmpty, retention: retentionInSealing(of:),
             isStoreRecordNeeded: isNeeded, isCancelled: sealPause(job.memtable))
+        phases.sort = lap(&lapStart)
         _ = try merge.write(to: writer)
+        phases.write = lap(&lapStart)
         monitor.withLock {
             updatePace(.written)
             monitor.broadcast()
         }
         let run = try finish(writer)
-        try install(run, sealing: job, since: start)
+        phases.sync = writer.syncNanoseconds
+        let finished = lap(&lapStart)
+        phases.index = finished - min(finished, phases.sync)
+        try updateManifest(with: run, sealing: job)
+        phases.install = lap(&lapStart)
+        install(run, sealing: job, phases, since: start)
         recycler.retire(job.memtable.log)
     }
 
@@ -196,9 +216,8 @@ extension Engine {
         return SegmentRun(segments)
     }
 
-    /// Who waits for the sealing finds it counted and told when the wait is over.
-    private func install(
-        _ new: SegmentRun, sealing job: SealJob, since start: UInt64
+    private func updateManifest(
+        with new: SegmentRun, sealing job: SealJob
     ) throws(StoreError) {
         try updateManifest { manifest in
             manifest.segments.insert(contentsOf: new.manifestEntries, at: 0)
@@ -208,6 +227,12 @@ extension Engine {
             manifest.nextDataset = max(manifest.nextDataset, job.nextDataset)
             manifest.expiresFrom = job.expiresFrom
         }
+    }
+
+    /// Who waits for the sealing finds it counted and told when the wait is over.
+    private func install(
+        _ new: SegmentRun, sealing job: SealJob, _ phases: SealPhases, since start: UInt64
+    ) {
         monitor.withLock {
             views.replace { view in
                 ReadView(
@@ -220,7 +245,7 @@ extension Engine {
             catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true
-            noteSealed(job, as: new, since: start)
+            noteSealed(job, as: new, phases, since: start)
             monitor.broadcast()
         }
     }

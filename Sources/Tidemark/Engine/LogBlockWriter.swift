@@ -83,9 +83,15 @@ struct LogBlockWriter {
             // Not before it lies where the memtable would look for it.
             precondition(entryOffset == nil, "a second entry in a block for one")
             entryOffset = count
+        } else if isStaging {
+            // What is staged is looked at again when the caller's key may be gone.
+            let headByteCount = EntryLayout.headByteCount(
+                dataset: dataset, kind: kind, isApart: false, key: key.count,
+                value: value.count, hasExpiry: stamp.expiresAt > 0)
+            let written = unsafe ByteView(base: entryStart + headByteCount, count: key.count)
+            unsafe memtable.stage(written, in: dataset, at: entryStart, sequence: sequence)
         } else {
-            unsafe insert(
-                UnsafeRawPointer(entryStart), end: end, sequence: sequence, into: memtable)
+            unsafe memtable.insert(key, in: dataset, at: entryStart, sequence: sequence)
         }
         unsafe count += end - entryStart
     }
@@ -97,23 +103,11 @@ struct LogBlockWriter {
         _ payload: UnsafeRawPointer, sequence: UInt64, into memtable: Memtable
     ) {
         guard let entryOffset else { return }
-        unsafe insert(
-            payload + entryOffset, end: payload + count, sequence: sequence, into: memtable)
-    }
-
-    @inline(__always)
-    private func insert(
-        _ start: UnsafeRawPointer, end: UnsafeRawPointer, sequence: UInt64,
-        into memtable: Memtable
-    ) {
+        let start = unsafe payload + entryOffset
         let entry = unsafe EntryLayout.entry(
-            at: start, end: end, timeBase: memtable.log.timeBase, sequence: sequence)
+            at: start, end: payload + count, timeBase: memtable.log.timeBase, sequence: sequence)
         guard let entry else { preconditionFailure("an entry cannot be read back") }
-        if isStaging {
-            unsafe memtable.stage(entry, at: start, sequence: sequence)
-        } else {
-            unsafe memtable.insert(entry, at: start, sequence: sequence)
-        }
+        unsafe memtable.insert(entry, at: start, sequence: sequence)
     }
 
     /// Upper bound of what an entry takes.

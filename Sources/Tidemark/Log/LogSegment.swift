@@ -25,6 +25,8 @@ final class LogSegment: @unchecked Sendable {
     private let file: any StorageFile
     private let region: UnsafeMutableRawBufferPointer
     private let ownedMemory: Block?
+    /// Whether what is reserved is written with zeros at once.
+    private let writesZeros: Bool
     /// Bytes of the file: they may be stored to without fear for the space.
     private(set) var reserved: Int
     /// Where the next block goes, in bytes from the start of the file.
@@ -48,12 +50,14 @@ final class LogSegment: @unchecked Sendable {
     /// - Parameters:
     ///   - bytes: that will be stored soon and shall be reserved at once.
     ///   - isPrepared: whether to reserve all, so that no commit has to wait for the file to grow.
+    ///   - writesZeros: whether to write what is reserved, for commits that are synced.
     init(
         creating path: String, number: UInt64, capacity: Int, reserving bytes: Int,
-        isPrepared: Bool, storage: any Storage
+        isPrepared: Bool, writesZeros: Bool, storage: any Storage
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        self.writesZeros = writesZeros
         unsafe scratch = nil
         self.capacity = capacity
         let file = try storage.openFile(path, .create)
@@ -63,7 +67,7 @@ final class LogSegment: @unchecked Sendable {
         ownedMemory = nil
         appended = 0
         epoch = 0
-        try writeZeros(0..<reserved)
+        if writesZeros { try writeZeros(0..<reserved) }
         // The name, and the first bytes that the size stands for, are durable before anything
         // counts on the log.
         try file.sync()
@@ -74,7 +78,9 @@ final class LogSegment: @unchecked Sendable {
     }
 
     /// Blocks of a file that were written once are synced in two thirds of the time that blocks
-    /// take that were only reserved: the file system has nothing left to note about them.
+    /// take that were only reserved: the file system has nothing left to note about them. Where no
+    /// commit is synced that is of no use, and the disk would have all of each log to write twice:
+    /// what is reserved reads as zeros anyway.
     private func writeZeros(_ range: Range<Int>) throws(StoreError) {
         try Self.zeros.withBytes { (view) throws(StoreError) in
             var offset = range.lowerBound
@@ -98,6 +104,8 @@ final class LogSegment: @unchecked Sendable {
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        // All of it was reserved, and more there is not to reserve.
+        writesZeros = false
         unsafe scratch = nil
         self.capacity = capacity
         try storage.rename(oldPath, to: path)
@@ -117,6 +125,7 @@ final class LogSegment: @unchecked Sendable {
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        writesZeros = true
         unsafe scratch = nil
         let file = try storage.openFile(path, isReadOnly ? .read : .readWrite)
         self.file = file
@@ -176,8 +185,25 @@ final class LogSegment: @unchecked Sendable {
         guard needed > reserved else { return }
         let wanted = min(capacity, max(reserved + Self.stepBytes, (needed + 4_095) & ~4_095))
         try file.reserve(wanted)
-        try writeZeros(reserved..<wanted)
+        if writesZeros {
+            try writeZeros(reserved..<wanted)
+        } else {
+            // One call in place of a fault for each page, which would come in the next commits.
+            file.populateForWriting(offset: reserved, count: wanted - reserved)
+        }
         reserved = wanted
+    }
+
+    /// Has all that is reserved in place for stores: for a log that is made ahead and in which no
+    /// commit is synced. The first store into a page of a mapped file makes the file system note
+    /// that it is to be written, which takes longer than to store a whole page.
+    ///
+    /// A piece at a time: meanwhile no other thread can map anything, as the memtable does.
+    func populateForWriting() {
+        for offset in stride(from: 0, to: reserved, by: Self.stepBytes) {
+            file.populateForWriting(
+                offset: offset, count: min(Self.stepBytes, reserved - offset))
+        }
     }
 
     /// Gives back the space behind what was appended: for a log that is closed.

@@ -83,18 +83,30 @@ final class Memtable: @unchecked Sendable {
     ///
     /// - Parameter sequence: of its commit: not less than that of any entry before.
     func insert(_ entry: Entry, at start: UnsafeRawPointer, sequence: UInt64) {
+        unsafe insert(entry.key, in: entry.dataset, at: start, sequence: sequence)
+    }
+
+    /// The same by what stands in it, for who has just written it.
+    func insert(
+        _ key: ByteView, in dataset: DatasetID, at start: UnsafeRawPointer, sequence: UInt64
+    ) {
         unsafe insert(
-            entry, hash: KeyHash.of(entry.key, in: entry.dataset), at: start,
+            key, in: dataset, hash: KeyHash.of(key, in: dataset), at: start,
             order: UInt32(sequence - sequenceBase))
     }
 
     /// The same for one of many: it is in the memtable when ``settle()`` returns. What it needs is
     /// fetched from memory meanwhile.
-    func stage(_ entry: Entry, at start: UnsafeRawPointer, sequence: UInt64) {
-        let hash = KeyHash.of(entry.key, in: entry.dataset)
+    ///
+    /// - Parameter key: where it lies in the log, since it is looked at again later.
+    func stage(
+        _ key: ByteView, in dataset: DatasetID, at start: UnsafeRawPointer, sequence: UInt64
+    ) {
+        let hash = KeyHash.of(key, in: dataset)
         keys.prefetch(hash: hash)
         let item = unsafe StagedEntries.Item(
-            entry: entry, hash: hash, start: start, order: UInt32(sequence - sequenceBase))
+            key: key, hash: hash, start: start, dataset: dataset,
+            order: UInt32(sequence - sequenceBase))
         if unsafe staged.append(item) { settle() }
     }
 
@@ -102,7 +114,8 @@ final class Memtable: @unchecked Sendable {
     func settle() {
         for index in 0..<(unsafe staged.count) {
             let item = unsafe staged[index]
-            unsafe insert(item.entry, hash: item.hash, at: item.start, order: item.order)
+            unsafe insert(
+                item.key, in: item.dataset, hash: item.hash, at: item.start, order: item.order)
         }
         unsafe staged.count = 0
     }
@@ -115,13 +128,14 @@ final class Memtable: @unchecked Sendable {
 
     @inline(__always)
     private func insert(
-        _ entry: Entry, hash: UInt64, at start: UnsafeRawPointer, order: UInt32
+        _ key: ByteView, in dataset: DatasetID, hash: UInt64, at start: UnsafeRawPointer,
+        order: UInt32
     ) {
-        if unsafe lastTail.dataset != entry.dataset {
+        if unsafe lastTail.dataset != dataset {
             if unsafe lastTail.node != 0 { unsafe tails[lastTail.dataset] = lastTail.node }
-            unsafe lastTail = (entry.dataset, tails[entry.dataset] ?? 0)
+            unsafe lastTail = (dataset, tails[dataset] ?? 0)
         }
-        let place = keys.place(of: entry.key, in: entry.dataset, hash: hash, self)
+        let place = keys.place(of: key, in: dataset, hash: hash, self)
         let node = unsafe nodes.append(
             MemtableNode(
                 start: start, previousVersion: place.node,
@@ -189,9 +203,10 @@ final class Memtable: @unchecked Sendable {
 struct StagedEntries: ~Copyable {
     @safe
     struct Item {
-        let entry: Entry
+        let key: ByteView
         let hash: UInt64
         let start: UnsafeRawPointer
+        let dataset: DatasetID
         let order: UInt32
     }
 

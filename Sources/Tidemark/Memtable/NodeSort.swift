@@ -34,10 +34,15 @@ enum NodeSort {
     }
 
     /// O(n) for keys that differ in the eight bytes behind what they all begin with. Takes 32 bytes
-    /// of memory for each node, and gives all but 8 back.
+    /// of memory for each node, and gives all but 8 back; 8 if they came in their order.
     static func sorted(
         _ nodes: NodeStore, _ range: Range<Int>, of memtable: Memtable
     ) -> PageArray<NodePointer> {
+        if comeInOrder(nodes, range, of: memtable) {
+            let sorted = unsafe PageArray<NodePointer>(capacity: range.count)
+            for index in range { unsafe sorted.append(nodes[index]) }
+            return unsafe sorted
+        }
         let common = commonPrefixCount(nodes, range, of: memtable)
         let source = Source(memtable: memtable, nodes: nodes, first: range.lowerBound)
         var (items, isSorted) = keyed(source, range, common: common)
@@ -48,6 +53,25 @@ enum NodeSort {
         let sorted = unsafe PageArray<NodePointer>(capacity: range.count)
         for index in 0..<items.count { unsafe sorted.append(source.node(of: items[index])) }
         return unsafe sorted
+    }
+
+    /// Whether they came in the order of entries, as they do where records are loaded. One
+    /// comparison mostly tells that they did not.
+    private static func comeInOrder(
+        _ nodes: NodeStore, _ range: Range<Int>, of memtable: Memtable
+    ) -> Bool {
+        var previous = unsafe memtable.entry(of: nodes[range.lowerBound])
+        for index in range.dropFirst() {
+            let entry = unsafe memtable.entry(of: nodes[index])
+            if previous.dataset != entry.dataset {
+                guard previous.dataset < entry.dataset else { return false }
+            } else {
+                // Of one key, what came later stands first.
+                guard previous.key.compare(entry.key) < 0 else { return false }
+            }
+            previous = entry
+        }
+        return true
     }
 
     private static func keyed(

@@ -58,15 +58,30 @@ extension Engine {
 
     /// Waits while a writer is too far ahead of sealing. Under `monitor`, which is given up
     /// meanwhile.
-    func waitForSealing(while isTooFarAhead: () -> Bool) {
+    ///
+    /// - Parameter isPaced: whether there is room, and the writer goes on as sealing does.
+    func waitForSealing(isPaced: Bool = false, while isTooFarAhead: () -> Bool) {
         counted.writerWaits += 1
         let start = ticks
         while isTooFarAhead(), failure == nil, !isClosed { awaitBackground() }
         let waited = elapsed(since: start)
         counted.writerWaitNanoseconds &+= waited
+        if isPaced {
+            counted.pacedWaits += 1
+            counted.pacedWaitNanoseconds &+= waited
+        }
         if waited >= events.slowNanoseconds {
             events.tell(.writerWaited(Duration.ofNanoseconds(waited)))
         }
+    }
+
+    /// Waits for the log that is being made. Check anew whether there is one: somebody else may
+    /// have taken it. Under `monitor`, which is given up meanwhile.
+    func waitForNewLog() {
+        counted.newLogWaits += 1
+        let start = ticks
+        while isPreparing, failure == nil, !isClosed { awaitBackground() }
+        counted.newLogWaitNanoseconds &+= elapsed(since: start)
     }
 
     /// Under `monitor`.
@@ -83,11 +98,14 @@ extension Engine {
     // MARK: - In the background
 
     /// Under `monitor`.
-    func noteSealed(_ job: SealJob, as new: SegmentRun, since start: UInt64) {
+    func noteSealed(
+        _ job: SealJob, as new: SegmentRun, _ phases: SealPhases, since start: UInt64
+    ) {
         let lasted = elapsed(since: start)
         let bytesOut = new.fileSize
         counted.logsSealed += 1
         counted.sealNanoseconds &+= lasted
+        counted.sealPhases.add(phases)
         counted.bytesSealed += bytesOut
         events.tell(
             .logSealed(
@@ -150,6 +168,13 @@ extension Engine {
     }
 
     func duration(since start: UInt64) -> Duration { storage.duration(since: start) }
+
+    /// How long it is since a moment, in nanoseconds. The moment becomes the present one.
+    func lap(_ start: inout UInt64) -> UInt64 {
+        let lasted = elapsed(since: start)
+        start = ticks
+        return lasted
+    }
 }
 
 extension Storage {

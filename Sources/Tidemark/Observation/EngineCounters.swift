@@ -12,8 +12,13 @@ struct EngineCounters {
     var syncNanosecondsMax: UInt64 = 0
     var writerWaits = 0
     var writerWaitNanoseconds: UInt64 = 0
+    var pacedWaits = 0
+    var pacedWaitNanoseconds: UInt64 = 0
+    var newLogWaits = 0
+    var newLogWaitNanoseconds: UInt64 = 0
     var logsSealed = 0
     var sealNanoseconds: UInt64 = 0
+    var sealPhases = SealPhases()
     var bytesSealed: UInt64 = 0
     var merges = 0
     var mergeNanoseconds: UInt64 = 0
@@ -24,6 +29,42 @@ struct EngineCounters {
     var entriesDropped = 0
     var expirySweeps = 0
     var recordsExpired = 0
+}
+
+/// How long the parts of sealing took, in nanoseconds.
+struct SealPhases {
+    var sort: UInt64 = 0
+    var write: UInt64 = 0
+    var index: UInt64 = 0
+    var sync: UInt64 = 0
+    var install: UInt64 = 0
+
+    mutating func add(_ other: SealPhases) {
+        sort &+= other.sort
+        write &+= other.write
+        index &+= other.index
+        sync &+= other.sync
+        install &+= other.install
+    }
+}
+
+extension StoreCounters {
+    /// What writers waited for, and what sealing consisted of.
+    fileprivate mutating func take(waitsAndPhasesOf counted: EngineCounters) {
+        writerWaits = counted.writerWaits
+        writerWaitTime = Duration.ofNanoseconds(counted.writerWaitNanoseconds)
+        pacedWaits = counted.pacedWaits
+        pacedWaitTime = Duration.ofNanoseconds(counted.pacedWaitNanoseconds)
+        newLogWaits = counted.newLogWaits
+        newLogWaitTime = Duration.ofNanoseconds(counted.newLogWaitNanoseconds)
+        logsSealed = counted.logsSealed
+        sealTime = Duration.ofNanoseconds(counted.sealNanoseconds)
+        sealSortTime = Duration.ofNanoseconds(counted.sealPhases.sort)
+        sealWriteTime = Duration.ofNanoseconds(counted.sealPhases.write)
+        sealIndexTime = Duration.ofNanoseconds(counted.sealPhases.index)
+        sealSyncTime = Duration.ofNanoseconds(counted.sealPhases.sync)
+        sealInstallTime = Duration.ofNanoseconds(counted.sealPhases.install)
+    }
 }
 
 extension Engine {
@@ -39,10 +80,7 @@ extension Engine {
         result.syncs = counted.syncs
         result.syncTime = Duration.ofNanoseconds(counted.syncNanoseconds)
         result.longestSync = Duration.ofNanoseconds(counted.syncNanosecondsMax)
-        result.writerWaits = counted.writerWaits
-        result.writerWaitTime = Duration.ofNanoseconds(counted.writerWaitNanoseconds)
-        result.logsSealed = counted.logsSealed
-        result.sealTime = Duration.ofNanoseconds(counted.sealNanoseconds)
+        result.take(waitsAndPhasesOf: counted)
         result.bytesSealed = counted.bytesSealed
         result.merges = counted.merges
         result.mergeTime = Duration.ofNanoseconds(counted.mergeNanoseconds)

@@ -77,6 +77,10 @@ struct MergeCursor {
         choose()
     }
 
+    /// Whether all sources are memtables. Their entries stay where they are as long as the cursor
+    /// is there.
+    var isOfMemtables: Bool { runs.isEmpty }
+
     /// The tables of the source of the current entry.
     var tables: VersionTables {
         current < memtables.count

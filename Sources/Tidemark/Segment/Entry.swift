@@ -352,6 +352,7 @@ enum EntryLayout {
     }
 
     /// Bytes of the three varints in front of the key.
+    @inline(__always)
     static func headByteCount(
         dataset: DatasetID, kind: EntryKind, isApart: Bool, key: Int, value: Int, hasExpiry: Bool
     ) -> Int {

@@ -11,6 +11,9 @@ final class SegmentWriter {
 
     let number: UInt64
     let output: SegmentOutput
+    private let storage: any Storage
+    /// How long `finish` waited for the disk.
+    private(set) var syncNanoseconds: UInt64 = 0
     private let entriesMax: UInt64
     /// A mistake on purpose: see ``PlantedBugs/adoptUnverified``.
     let isTrusting: Bool
@@ -40,6 +43,7 @@ final class SegmentWriter {
         tables: VersionTables.Content = VersionTables.Content()
     ) throws(StoreError) {
         self.number = number
+        self.storage = storage
         unsafe self.tables = tables
         values = SegmentValueWriter(
             number: number, segmentPath: path, tag: tag, options: options, storage: storage,
@@ -200,7 +204,11 @@ final class SegmentWriter {
             losses.encoded(), .collected, mayCompress: true)
         unsafe footer.valueFiles = try output.appendBlock(
             valueRows.encoded(), .valueFiles, mayCompress: true)
-        return unsafe try output.finish(footer.bytes)
+        let start = storage.monotonicNanoseconds()
+        let size = unsafe try output.finish(footer.bytes)
+        let end = storage.monotonicNanoseconds()
+        syncNanoseconds = end - min(start, end)
+        return size
     }
 
     private func finishedDirectory() -> [UInt8] {

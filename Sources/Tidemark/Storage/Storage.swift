@@ -93,6 +93,11 @@ package protocol StorageFile: AnyObject, Sendable {
     /// now and not a signal at a load.
     func populate(offset: Int, count: Int) throws(StoreError)
 
+    /// Has a range of a writable mapping, which must be reserved, in place for stores, so that none
+    /// of them meets a fault. Marks all of it as written, for which the next sync pays. A hint:
+    /// what cannot be done is left to the stores.
+    func populateForWriting(offset: Int, count: Int)
+
     /// Lets go of the memory that a range of a mapping for reading takes. It can be read as before,
     /// and takes memory again then.
     func release(offset: Int, count: Int)
@@ -104,6 +109,9 @@ package protocol StorageFile: AnyObject, Sendable {
 extension StorageFile {
     /// Nothing to give back.
     package func releaseDescriptor() throws(StoreError) {}
+
+    /// Stores do it.
+    package func populateForWriting(offset: Int, count: Int) {}
 
     /// Nothing is let go.
     package func release(offset: Int, count: Int) {}

@@ -148,6 +148,14 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         try unsafe read(into: scratch, at: UInt64(start))
     }
 
+    func populateForWriting(offset: Int, count: Int) {
+        guard let region = unsafe mapping else { return }
+        let start = offset & ~4_095
+        let end = min(offset + count, region.count)
+        guard start < end else { return }
+        unsafe Pages.populate(region.baseAddress! + start, byteCount: end - start)
+    }
+
     func release(offset: Int, count: Int) {
         guard let region = unsafe mapping else { return }
         // Whole pages only. What cannot be let go stays, and that is all.

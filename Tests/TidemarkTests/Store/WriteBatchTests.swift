@@ -80,6 +80,70 @@ struct WriteBatchTests {
         try store.close()
     }
 
+    @Test("Writes of batches are counted and dated one after the other, as single ones are")
+    func stamps() throws {
+        let fixture = try StoreFixture()
+        let datasets = [fixture.dataset, try fixture.store.dataset("other")]
+        for round in 0..<4 {
+            try datasets[0].put("single", for: "\(round)")
+            var batch = WriteBatch()
+            for number in 0..<20 {
+                batch.put("\(round)", for: "\(round).\(number)", in: datasets[number / 3 % 2])
+            }
+            batch.delete("\(round)", in: datasets[0])
+            try fixture.store.write(batch)
+        }
+        try datasets[1].put("last", for: "last")
+        func check(_ dataset: Dataset, writeCount: Int, deletionCount: Int) throws {
+            let versions = try dataset.changes(since: 0).collect().map(\.version)
+            #expect(versions.count == writeCount - deletionCount)
+            #expect(try dataset.syncCount.rawValue == UInt64(writeCount))
+            #expect(try dataset.vector[dataset.store.replicaID] == UInt64(writeCount))
+            #expect(versions.last?.dot.counter == UInt64(writeCount))
+            for (earlier, later) in zip(versions, versions.dropFirst()) {
+                #expect(earlier.dot.counter < later.dot.counter)
+                #expect(earlier.time < later.time)
+            }
+        }
+        // In each round 11 of 20 writes go to the first, and one is deleted that came before.
+        try check(datasets[0], writeCount: 4 * 13, deletionCount: 4)
+        try check(datasets[1], writeCount: 4 * 9 + 1, deletionCount: 0)
+        let (store, dataset) = try fixture.reopened()
+        try check(dataset, writeCount: 4 * 13, deletionCount: 4)
+        try check(try store.dataset("other"), writeCount: 4 * 9 + 1, deletionCount: 0)
+        try store.close()
+    }
+
+    @Test("A write out of bounds fails the whole batch, which can be emptied and used again")
+    func outOfBounds() throws {
+        let fixture = try StoreFixture()
+        var batch = WriteBatch()
+        batch.put([1], for: bytes("a"), in: fixture.dataset)
+        batch.put([1], for: [], in: fixture.dataset)
+        batch.put([1], for: bytes("c"), in: fixture.dataset)
+        expectError(.invalidArgument) { try fixture.store.write(batch) }
+        #expect(try fixture.dataset.count() == 0)
+        batch.removeAll(keepingCapacity: true)
+        batch.put("2", for: "b", in: fixture.dataset, ifAt: nil)
+        try fixture.store.write(batch)
+        expectError(.versionMismatch) { try fixture.store.write(batch) }
+        batch.removeAll(keepingCapacity: true)
+        batch.put("3", for: "b", in: fixture.dataset)
+        try fixture.store.write(batch)
+        #expect(try fixture.dataset.text("b") == "3" && fixture.dataset.count() == 1)
+    }
+
+    @Test("A batch to a dataset that is gone fails as a whole")
+    func deletedDataset() throws {
+        let fixture = try StoreFixture()
+        var batch = WriteBatch()
+        batch.put("1", for: "a", in: fixture.dataset)
+        batch.put("1", for: "a", in: try fixture.store.dataset("other"))
+        try fixture.store.deleteDataset("other")
+        expectError(.datasetNotFound) { try fixture.store.write(batch) }
+        #expect(try fixture.dataset.count() == 0)
+    }
+
     @Test("An empty batch is fine and changes nothing")
     func empty() throws {
         let fixture = try StoreFixture()
