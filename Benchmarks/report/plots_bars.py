@@ -19,6 +19,8 @@ from wording import (
 
 PALE = 0.5
 _ROW_INCHES = 0.34
+# The greatest ratio, or its inverse, that a bar shows in full.
+_RATIO_MAX = 1000.0
 
 
 def bar_style(series: tuple[str, str]) -> dict[str, object]:
@@ -69,9 +71,15 @@ def _peer_ratios(rows: Rows, lines: Sequence[Line], peer: str) -> dict[Line, dic
     return found
 
 
+def _within_plot(value: float) -> float:
+    """Where the bar of a ratio ends: beyond a thousand times only its figure tells."""
+    return min(max(value, 1 / _RATIO_MAX), _RATIO_MAX)
+
+
 def _ratio_limits(values: Sequence[float]) -> tuple[float, float]:
-    """Whole powers of ten, with room for the figures at the ends of the bars."""
-    low, high = math.log10(min(*values, 1)), math.log10(max(*values, 1))
+    """Powers of ten, with room for the figures at the ends of the bars."""
+    ends = [_within_plot(value) for value in values]
+    low, high = math.log10(min(*ends, 1)), math.log10(max(*ends, 1))
     room = max(high - low, 1.0) * 0.45
     return 10 ** (min(low, -0.3) - room), 10 ** (max(high, 0.3) + room)
 
@@ -87,10 +95,11 @@ def _draw_ratios(
             value = ratios.get(line, {}).get(config)
             if value is None:
                 continue
+            end = _within_plot(value)
             axes.barh(
-                index + place, value - 1, left=1, height=0.8 / len(places), label=label, **style)
+                index + place, end - 1, left=1, height=0.8 / len(places), label=label, **style)
             label = None
-            write_beside(axes, value, index + place, ratio_text(value), left=value < 1)
+            write_beside(axes, end, index + place, ratio_text(value), left=value < 1)
     axes.axvline(1, color=INK, linewidth=1)
 
 
@@ -113,11 +122,12 @@ def plot_ratios(rows: Rows, value_bytes: int | None, directory: Path | None) -> 
         axes.set_xscale("log")
         bounds = _ratio_limits(values)
         axes.set_xlim(*bounds)
+        is_cut = any(value != _within_plot(value) for value in values)
         if bounds[1] / bounds[0] < 300:
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         else:
             # Their texts would touch if there were more.
-            axes.xaxis.set_major_locator(LogLocator(numticks=6))
+            axes.set_xticks([tick for tick in (0.01, 1, 100) if bounds[0] < tick < bounds[1]])
         prepare_rows(axes, [line_text(line, lines) for line in lines])
         _draw_ratios(axes, lines, ratios, configs)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shortened(ratio_text(value))))
@@ -125,7 +135,8 @@ def plot_ratios(rows: Rows, value_bytes: int | None, directory: Path | None) -> 
         axes.grid(axis="x")
         axes.set_xlabel(
             f"ratio to {label}'s best configuration, log scale\n"
-            "right of 1×: Tidemark is better; costs are inverted", loc="right")
+            "right of 1×: Tidemark is better; costs are inverted"
+            + ("\nbars end at 1,000 times, their figures do not" if is_cut else ""), loc="right")
         add_legend(figure, axes, 2)
         plots.append(finish(
             figure, f"ratios-{size_slug(value_bytes)}-{peer}",

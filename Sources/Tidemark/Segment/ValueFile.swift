@@ -17,16 +17,20 @@ final class ValueFile: @unchecked Sendable {
     private let damage = Atomic<Bool>(false)
     /// Whoever reads a damaged value says so here.
     private let events: EventDelivery?
+    private let room: ValueRoom
 
-    /// - Parameter fileSize: as the segments say that name it.
+    /// - Parameters:
+    ///   - fileSize: as the segments say that name it.
+    ///   - room: where values are decompressed for a look.
     init(
         number: UInt64, path: String, fileSize: UInt64, tag: UInt64, storage: any Storage,
-        events: EventDelivery?
+        events: EventDelivery?, room: ValueRoom
     ) throws(StoreError) {
         self.number = number
         self.path = path
         self.fileSize = fileSize
         self.events = events
+        self.room = room
         let file: any StorageFile
         do {
             file = try storage.openFile(path, .read)
@@ -104,11 +108,10 @@ final class ValueFile: @unchecked Sendable {
     ) throws(StoreError) -> Result {
         let stored = try stored(handle)
         guard handle.storedCount < handle.rawCount else { return try body(stored) }
-        let own = unsafe try Block(count: Int(handle.rawCount)) { (memory) throws(StoreError) in
-            try unsafe decompress(stored, into: memory, handle)
+        return unsafe try room.with(byteCount: Int(handle.rawCount)) { (own) throws(StoreError) in
+            try unsafe decompress(stored, into: own, handle)
+            return try unsafe body(ByteView(UnsafeRawBufferPointer(own)))
         }
-        defer { withExtendedLifetime(own) {} }
-        return try body(own.bytes)
     }
 
     /// A copy of a value, decompressed in the place where it will stay.
@@ -164,6 +167,7 @@ final class ValueFiles: Sendable {
     private let storage: any Storage
     private let tag: UInt64
     private let events: EventDelivery?
+    private let room = ValueRoom()
     private let references = Mutex<[UInt64: Reference]>([:])
 
     init(tag: UInt64, storage: any Storage, events: EventDelivery? = nil) {
@@ -181,7 +185,7 @@ final class ValueFiles: Sendable {
         }
         let file = try ValueFile(
             number: number, path: path, fileSize: fileSize, tag: tag, storage: storage,
-            events: events)
+            events: events, room: room)
         return references.withLock { references in
             // What is gone is swept out now and then.
             if references.count.nonzeroBitCount == 1 {
