@@ -5,9 +5,10 @@ import Testing
 @Suite("Room in which values are decompressed")
 struct ValueRoomTests {
     private func place(of room: ValueRoom, byteCount: Int) throws -> UInt {
-        try room.with(byteCount: byteCount) { (memory) throws(StoreError) in
-            #expect(unsafe memory.count == byteCount)
-            return unsafe UInt(bitPattern: memory.baseAddress)
+        try unsafe room.with(byteCount: byteCount) { (memory) throws(StoreError) in
+            let count = memory.count
+            #expect(count == byteCount)
+            return UInt(bitPattern: memory.baseAddress)
         }
     }
 
@@ -27,10 +28,10 @@ struct ValueRoomTests {
     @Test("Looks at the same time have memory of their own, of which the larger piece is kept")
     func nested() throws {
         let room = ValueRoom()
-        try room.with(byteCount: 200_000) { (outer) throws(StoreError) in
-            unsafe outer.initializeMemory(as: UInt8.self, repeating: 7)
-            try room.with(byteCount: 900_000) { (inner) throws(StoreError) in
-                unsafe inner.initializeMemory(as: UInt8.self, repeating: 9)
+        try unsafe room.with(byteCount: 200_000) { (outer) throws(StoreError) in
+            _ = unsafe outer.initializeMemory(as: UInt8.self, repeating: 7)
+            try unsafe room.with(byteCount: 900_000) { (inner) throws(StoreError) in
+                _ = unsafe inner.initializeMemory(as: UInt8.self, repeating: 9)
             }
             let isUntouched = unsafe outer.allSatisfy { $0 == 7 }
             #expect(isUntouched)
@@ -51,7 +52,7 @@ struct ValueRoomTests {
     func failure() throws {
         let room = ValueRoom()
         #expect(throws: StoreError.self) {
-            try room.with(byteCount: 1 << 20) { (_) throws(StoreError) -> Void in
+            try unsafe room.with(byteCount: 1 << 20) { (_) throws(StoreError) -> Void in
                 throw Malformed("anything").error(in: "file", at: nil)
             }
         }
