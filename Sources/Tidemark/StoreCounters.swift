@@ -33,7 +33,8 @@ public struct StoreCounters: Hashable, Sendable {
     public package(set) var sealTime = Duration.zero
     /// What sealing consists of: to put entries into their order, to write them as they stand in
     /// it, to write the indexes and open the segments, to wait until the disk has them, and to
-    /// replace the manifest. The disk may also be waited for while entries are written.
+    /// replace the manifest once all logs before are sealed. The disk may also be waited for while
+    /// entries are written. Two logs may be sealed side by side: then these times overlap.
     public package(set) var sealSortTime = Duration.zero
     public package(set) var sealWriteTime = Duration.zero
     public package(set) var sealIndexTime = Duration.zero

@@ -7,7 +7,7 @@ extension Engine {
         defer { monitor.unlock() }
         while !isClosed {
             if sweepIfDue() { continue }
-            guard failure == nil, isCompactionWanted, !isCompacting else {
+            guard failure == nil, isCompactionWanted, !isCompacting, mergeShareLoans == 0 else {
                 waitForWorkOrExpiry()
                 continue
             }

@@ -24,7 +24,7 @@ extension Engine {
         }
     }
 
-    /// What the sealing thread does before it ends.
+    /// What the sealing threads do before they end.
     func sealInline() {
         monitor.withLock {
             while failure == nil, !sealQueue.isEmpty { sealNext() }

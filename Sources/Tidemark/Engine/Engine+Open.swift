@@ -152,6 +152,7 @@ extension Engine {
     private func startThreads() {
         threads = [
             BackgroundThread { [self] in runSealing() },
+            BackgroundThread { [self] in runSealing() },
             BackgroundThread { [self] in runPreparing() },
             BackgroundThread { [self] in runCompaction() },
         ]

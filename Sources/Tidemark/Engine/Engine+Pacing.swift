@@ -2,7 +2,7 @@ internal import Synchronization
 
 // Who waits for whom.
 //
-// Writers fill the active log faster than one thread can seal logs. Two logs may wait, and then
+// Writers fill the active log faster than two threads can seal logs. Two logs may wait, and then
 // writers have to. They do so in small steps: the active log may be filled as far as the sealing
 // of the oldest one has come, so that no writer meets a wait as long as the sealing of a whole log.
 //
@@ -36,31 +36,40 @@ struct WriterPace: Equatable {
     }
 }
 
+/// How far the sealing of a log has come.
+enum SealProgress {
+    case begun
+    /// So many of 1,024 parts are written.
+    case merged(Int)
+    /// What is left is to write the indexes and to sync.
+    case written
+}
+
 extension Engine {
     // MARK: - Writers
 
-    /// How far the sealing of the oldest log in the queue has come.
-    enum SealProgress {
-        case begun
-        /// So many of 1,024 parts are written.
-        case merged(Int)
-        /// What is left is to write the indexes and to sync.
-        case written
-    }
-
-    /// Lets writers go as far as the sealing has come. Under `monitor`.
-    func updatePace(_ progress: SealProgress = .begun) {
-        guard sealQueue.count >= Limits.sealQueueMax, let active else {
+    /// Lets writers go as far as the sealing of the oldest log in the queue has come. Under
+    /// `monitor`.
+    func updatePace() {
+        guard sealQueue.count >= Limits.sealQueueMax, let active, let oldest = sealQueue.first
+        else {
             pace = .free
             return
         }
         // To sort the log takes as long as a quarter of the whole, and to finish a fifth.
-        switch progress {
+        switch oldest.progress {
         case .begun: pace = WriterPace(parts: 256, of: active, budget)
         case .merged(let parts):
             pace = WriterPace(parts: 256 + parts * 11 / 20, of: active, budget)
         case .written: pace = .free
         }
+    }
+
+    /// Takes note of how far the sealing of a log has come. Under `monitor`.
+    func note(_ progress: SealProgress, ofSealing memtable: Memtable) {
+        guard let index = sealQueue.firstIndex(where: { $0.memtable === memtable }) else { return }
+        sealQueue[index].progress = progress
+        if index == 0 { updatePace() }
     }
 
     /// For the merge that seals a log: takes note of how far it has come, each time it is asked.
@@ -71,7 +80,7 @@ extension Engine {
             done += SegmentMerge.stepsMax
             let parts = min(1_024, done * 1_024 / max(1, total))
             monitor.withLock {
-                updatePace(.merged(parts))
+                note(.merged(parts), ofSealing: memtable)
                 if pace != .free { monitor.broadcast() }
             }
             // Where nobody merges in the background, to wait for that would be of no use.

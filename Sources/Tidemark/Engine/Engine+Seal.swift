@@ -1,5 +1,16 @@
 internal import Synchronization
 
+// Two logs may be sealed side by side, since the disk waits while entries are put together, and the
+// processor while the disk takes a segment. What holds all the same:
+//
+// - They become part of the store in their order: whoever is done first waits for its turn. So the
+//   manifest always names the segments of all logs before the oldest one that it counts on, and a
+//   crash leaves at most files that no manifest names, beside logs that it does.
+// - Memory: the second is sealed in what the waiting memtables leave of their shares, as they do
+//   where values are long. If they leave too little, in that which merging has: then not while
+//   anything is merged, and no merge begins meanwhile.
+// - Once there are many runs they are merged, and the second rests for that.
+
 /// A full log on its way to a sealed segment.
 struct SealJob {
     let memtable: Memtable
@@ -13,6 +24,9 @@ struct SealJob {
     let expiresFrom: UInt64
     /// The log that comes after: the oldest one once this is sealed.
     let nextLog: UInt64
+    /// Whether a thread has taken it.
+    var isBegun = false
+    var progress = SealProgress.begun
 }
 
 extension Engine {
@@ -38,12 +52,12 @@ extension Engine {
         monitor.broadcast()
     }
 
-    /// The body of the sealing thread: seals what waits.
+    /// The body of the sealing threads: seals what waits.
     func runSealing() {
         monitor.lock()
         defer { monitor.unlock() }
         while true {
-            if failure == nil, !sealQueue.isEmpty {
+            if failure == nil, indexToSeal != nil {
                 sealNext()
             } else if isClosed {
                 return
@@ -53,18 +67,50 @@ extension Engine {
         }
     }
 
-    /// Seals the oldest log that waits. Under `monitor`, which it gives up while that is written.
+    /// Whether a log is being sealed, or what it held in memory is being let go. Under `monitor`.
+    var isSealing: Bool { sealingCount > 0 }
+
+    /// The oldest log that waits and that nobody seals, if it may be sealed now. Under `monitor`.
+    private var indexToSeal: Int? {
+        guard let index = sealQueue.firstIndex(where: { !$0.isBegun }) else { return nil }
+        return index == 0 || maySealBeside(sealQueue[index].memtable) ? index : nil
+    }
+
+    /// Whether a log may be sealed while an older one is. Under `monitor`.
+    private func maySealBeside(_ memtable: Memtable) -> Bool {
+        guard sealingCount < 2, currentView.runs.count < Self.runsYieldMax else { return false }
+        return hasRoomBeside(memtable) || (budget.lendsMergeShare && !isCompacting)
+    }
+
+    /// Whether the memtables that wait leave room for sealing one of them beside another. Whatever
+    /// comes after them has a share of its own. Under `monitor`.
+    private func hasRoomBeside(_ memtable: Memtable) -> Bool {
+        let waitingBytes = sealQueue.reduce(0) { $0 + $1.memtable.byteCount }
+        let sealingBytes = memtable.count * MemoryBudget.sealingBytesEachEntry
+        return waitingBytes + sealingBytes <= Limits.sealQueueMax * budget.memtableBytesMax
+    }
+
+    /// Seals the oldest log that waits and may be sealed. Under `monitor`, which it gives up while
+    /// that is written.
     func sealNext() {
-        isSealing = true
+        guard let index = indexToSeal else { return }
+        sealQueue[index].isBegun = true
+        let number = sealQueue[index].memtable.log.number
+        let loanCount = index > 0 && !hasRoomBeside(sealQueue[index].memtable) ? 1 : 0
+        sealingCount += 1
+        mergeShareLoans += loanCount
         let result: Result<Void, StoreError>
         do {
             monitor.unlock()
             defer { monitor.lock() }
-            result = Result { () throws(StoreError) in try self.sealOldest() }
+            result = Result { () throws(StoreError) in
+                try self.sealLog(number, isOldest: index == 0)
+            }
             views.reclaim()
             letGoOfStates()
         }
-        isSealing = false
+        sealingCount -= 1
+        mergeShareLoans -= loanCount
         if case .failure(let error) = result { stopWriting(error) }
         monitor.broadcast()
     }
@@ -117,13 +163,15 @@ extension Engine {
     }
 
     /// A function of its own, so that nothing of the job is held any more when it returns.
-    private func sealOldest() throws(StoreError) {
-        guard let job = monitor.withLock({ sealQueue.first }) else { return }
-        try seal(job)
+    private func sealLog(_ number: UInt64, isOldest: Bool) throws(StoreError) {
+        let job = monitor.withLock { sealQueue.first { $0.memtable.log.number == number } }
+        if let job { try seal(job, isOldest: isOldest) }
     }
 
     /// Writes the memtable as a sealed run, makes it part of the store and gives up its log.
-    private func seal(_ job: SealJob) throws(StoreError) {
+    ///
+    /// - Parameter isOldest: whether no other log waited before it when its sealing began.
+    private func seal(_ job: SealJob, isOldest: Bool) throws(StoreError) {
         let start = ticks
         var lapStart = start
         var phases = SealPhases()
@@ -133,23 +181,36 @@ extension Engine {
             cursor: MergeCursor(
                 memtables: [MemtableCursor(job.memtable, isWhole: true)], runs: [],
                 order: .forward),
-            reachesOldest: currentView.runs.isEmpty, retention: retentionInSealing(of:),
+            reachesOldest: isOldest && currentView.runs.isEmpty,
+            retention: retentionInSealing(of:),
             isStoreRecordNeeded: isNeeded, isCancelled: sealPause(job.memtable))
         phases.sort = lap(&lapStart)
         _ = try merge.write(to: writer)
         phases.write = lap(&lapStart)
         monitor.withLock {
-            updatePace(.written)
+            note(.written, ofSealing: job.memtable)
             monitor.broadcast()
         }
         let run = try finish(writer)
         phases.sync = writer.syncNanoseconds
         let finished = lap(&lapStart)
         phases.index = finished - min(finished, phases.sync)
+        try awaitTurn(of: job)
         try updateManifest(with: run, sealing: job)
         phases.install = lap(&lapStart)
         install(run, sealing: job, phases, since: start)
         recycler.retire(job.memtable.log)
+    }
+
+    /// Waits until the log is the oldest one that is not sealed. Takes `monitor`.
+    private func awaitTurn(of job: SealJob) throws(StoreError) {
+        try monitor.withLock { () throws(StoreError) in
+            while sealQueue.first?.memtable !== job.memtable {
+                // The one before will not be sealed any more.
+                if let failure { throw failure }
+                monitor.wait()
+            }
+        }
     }
 
     // MARK: - By hand

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Thread rule. One lock, `monitor`, guards everything that changes with writes. It is held while
 /// a commit is encoded and published, never while anyone waits for a disk, apart from making a
 /// log that nobody prepared. Readers take a view from `views` and `visibleSequence`, and no lock
-/// that a writer holds for long. Four threads work in the background: one seals logs, one makes
+/// that a writer holds for long. Five threads work in the background: two seal logs, one makes
 /// them ahead of need, one compacts, and one goes after long rows of deletions.
 ///
 /// Order of a commit: room in the log, versions, bytes in the log, checksum, memtable, sequence
@@ -68,8 +68,10 @@ final class Engine: @unchecked Sendable {
     var isPreparing = false
     /// How far the active log may be filled for now: see ``updatePace(_:)``.
     var pace = WriterPace.free
-    /// A log is being sealed, or what it held in memory is being let go.
-    var isSealing = false
+    /// Logs that are being sealed, or of which what they held in memory is being let go.
+    var sealingCount = 0
+    /// Of these, those that are sealed in the memory of merging, which does not begin meanwhile.
+    var mergeShareLoans = 0
     var isCompacting = false
     var isCompactionWanted = false
     /// No record of any dataset expires before this, in milliseconds since 1970.

@@ -8,7 +8,8 @@
 ///   sealed when these have their share, though its log may have room left.
 /// - Sealing sorts the nodes (32 bytes for each, of which 8 stay) and then makes a segment: 36
 ///   bytes where the memtable has 48 or more, so three quarters of a memtable's share.
-/// - Merging makes one segment after the other, and cuts them so that each fits.
+/// - Merging makes one segment after the other, and cuts them so that each fits. While nothing is
+///   merged its share may be lent for sealing a second memtable beside the first.
 ///
 /// The table of the next memtable, which is made ahead of need, is not divided: at most 4 MiB by
 /// default. Nor are cursors, catalog and buffers, which come to a few hundred kilobytes. What a
@@ -16,6 +17,8 @@
 struct MemoryBudget {
     static let workingBytesDefault = 64 << 20
     static let blockCacheBytesDefault = 64 << 20
+    /// What sealing takes beside the memtable.
+    static let sealingBytesEachEntry = 36
 
     let blockCacheBytes: Int
     /// Of nodes and tables of a memtable; see ``Memtable/hasRoom(within:)``.
@@ -24,6 +27,8 @@ struct MemoryBudget {
     let keysExpectedMax: Int
     /// Entries of a segment, after which its run goes on in another.
     let segmentEntriesMax: Int
+    /// Whether the share of merging is enough for sealing a memtable.
+    let lendsMergeShare: Bool
 
     /// - Parameter options: checked.
     init(_ options: StoreOptions) {
@@ -42,6 +47,7 @@ struct MemoryBudget {
             options.segmentEntriesMax, mergeBytes / SegmentWriter.bytesEachEntry)
         // Three, and three quarters of one for sealing.
         memtableBytesMax = (working - mergeBytes) / 15 * 4
+        lendsMergeShare = memtableBytesMax / 4 * 3 <= mergeBytes
         keysExpectedMax = Self.keysExpectedMax(memtableBytes: memtableBytesMax)
     }
 

@@ -40,7 +40,7 @@ final class KeyTable: @unchecked Sendable {
     @exclusivity(unchecked) private var used: UInt64 = 0
 
     /// Of all tables together.
-    @exclusivity(unchecked) private var byteCount: Int
+    @exclusivity(unchecked) private(set) var byteCount: Int
 
     /// - Parameter keysExpected: for so many it need not grow, which would take some milliseconds
     ///   for each hundred thousand keys, and leave the smaller tables behind.

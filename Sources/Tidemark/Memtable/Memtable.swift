@@ -62,6 +62,11 @@ final class Memtable: @unchecked Sendable {
     /// Of memory, for the entries alone. Only under the writer lock.
     var nodeBytes: Int { unsafe nodes.count * MemoryLayout<MemtableNode>.stride }
 
+    /// Of memory, for all that is here but the log. Only under the writer lock.
+    var byteCount: Int {
+        unsafe nodeBytes + keys.byteCount + tails.count * Self.bytesEachDataset
+    }
+
     /// Whether an entry more would leave the memory that this takes within a bound: nodes, tables,
     /// and the states of datasets that the log keeps in memory. An empty one has room for any.
     /// Only under the writer lock.

@@ -108,7 +108,8 @@ extension Engine {
     func takeCompaction() throws(StoreError) {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
-            while isCompacting {
+            // As a merge does, it makes segments.
+            while isCompacting || mergeShareLoans > 0 {
                 awaitBackground()
                 try checkWritable()
             }

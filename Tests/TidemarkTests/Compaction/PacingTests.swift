@@ -151,10 +151,12 @@ struct PacingTests {
         let dataset = try store.dataset("main")
         let written = Atomic<Int>(0)
         let writtenAtWait = Atomic<Int>(0)
-        // Before any of it is sealed: from then on writers may go further.
+        // Before any of the first is sealed: from then on writers may go further, however far the
+        // second is, which is sealed beside it.
+        let isFirst = Atomic<Bool>(true)
         storage.observe { call in
             guard call.kind == .openFile, call.path.hasSuffix(".seg"),
-                writtenAtWait.load(ordering: .acquiring) == 0
+                isFirst.exchange(false, ordering: .acquiringAndReleasing)
             else { return }
             while store.counters().writerWaits == 0 { sched_yield() }
             writtenAtWait.store(written.load(ordering: .acquiring), ordering: .releasing)
