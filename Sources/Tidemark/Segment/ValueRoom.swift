@@ -1,7 +1,8 @@
 internal import Synchronization
 
-/// Memory in which a value is decompressed for the time of a look. One piece of it is kept for the
-/// next value: a fresh one costs a page fault for each 4 KiB, which is more than to decompress them.
+/// Memory in which a value is decompressed for the time of a look. One piece of it is kept for
+/// the next value: a fresh one costs a page fault for each 4 KiB, which is more than to
+/// decompress them.
 final class ValueRoom: Sendable {
     /// The largest piece that is kept; what is more goes back to the system at once.
     static let bytesKeptMax = 4 << 20

@@ -21,7 +21,7 @@ struct ConsoleHostileTests {
             (.datasets, "after=%FF"), (.datasets, "q=a%20b"), (.dataset, ""),
             (.dataset, "dataset=.."), (.dataset, "dataset=%2e%2e%2f"), (.dataset, "dataset=a%00b"),
             (.dataset, "dataset=%F0%9F%98%80"), (.identity, "identity=hub:0000"),
-            (.identity, "identity="), (.identities, "sort=created"), (.identities, "after=x"),
+            (.identity, "identity="), (.identities, "sort=seen"), (.identities, "after=x"),
             (.records, "dataset=a&after=zz"), (.records, "dataset=a&after=k"),
             (.records, "dataset=a&after=c0"), (.records, "dataset=a&after=c99999999999999999999"),
             (.records, "dataset=a&deleted=2"), (.record, "dataset=a"),
