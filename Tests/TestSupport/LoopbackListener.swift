@@ -71,10 +71,16 @@ public final class LoopbackListener: Sendable {
 
     /// How many bytes came, after waiting for some; 0 or less at the end of the connection.
     public static func receive(from connection: Int32) -> Int {
+        receiveBytes(from: connection).count
+    }
+
+    /// What came, after waiting for some; nothing at the end of the connection.
+    public static func receiveBytes(from connection: Int32) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 65_536)
-        return unsafe bytes.withUnsafeMutableBytes {
+        let count = unsafe bytes.withUnsafeMutableBytes {
             unsafe recv(connection, $0.baseAddress, $0.count, 0)
         }
+        return Array(bytes.prefix(max(0, count)))
     }
 
     public static func send(_ bytes: [UInt8], to connection: Int32) {

@@ -178,6 +178,9 @@ struct HubServer: Sendable {
         // hang there, 16 for each stream and gateway, leave enough to triggers, whose 5 seconds
         // would pass while they wait for a connection.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 512
+        // The client's own spans hold whole addresses, whose queries may be secrets, and it makes
+        // them whatever the hub's settings say.
+        configuration.tracing.tracer = nil
         return configuration.guarded
     }
 
