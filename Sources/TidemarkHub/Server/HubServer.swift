@@ -24,6 +24,8 @@ struct HubServer: Sendable {
     let environment: any SyncEnvironment
     let logger: Logger
     let onListening: (@Sendable (Int) async -> Void)?
+    /// Of the disk that a path is on.
+    var freeBytes: @Sendable (_ path: String) -> UInt64? = DiskGuard.freeBytes(of:)
 
     /// Serves until shut down.
     ///
