@@ -201,6 +201,7 @@ let package = Package(
                 networking("NIOHTTP1", "swift-nio"),
                 networking("NIOSSL", "swift-nio-ssl"),
                 networking("ServiceLifecycle", "swift-service-lifecycle"),
+                networking("Tracing", "swift-distributed-tracing"),
             ],
             swiftSettings: settings),
         .testTarget(

@@ -79,6 +79,20 @@ public struct Hub: Service {
         check = {}
     }
 
+    /// In tests, on a disk of their own: `freeBytes` says how much room there is on it.
+    package init(
+        store: Store, settings: HubSettings,
+        reopen: @escaping @Sendable () throws(StoreError) -> Store,
+        freeBytes: @escaping @Sendable (_ path: String) -> UInt64?, logger: Logger,
+        onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        server = HubServer(
+            settings: settings, stores: StoreHolder(store, open: reopen),
+            extensions: HubExtensions(), registry: nil, environment: SystemSyncEnvironment(),
+            logger: logger, onListening: onListening, freeBytes: freeBytes)
+        check = {}
+    }
+
     /// Serves until shut down.
     ///
     /// - Throws: `HubSettingsError` for settings that cannot work; `StoreError` with

@@ -6,6 +6,11 @@ import TestSupport
 /// all that is no hub.
 final class CannedServer: Sendable {
     private let listener: LoopbackListener
+    private let heard: Heard
+
+    private final class Heard: Sendable {
+        let texts = Mutex<[String]>([])
+    }
 
     /// - Parameters:
     ///   - answer: nil to close each connection without a word.
@@ -30,9 +35,12 @@ final class CannedServer: Sendable {
     }
 
     private init(next: @escaping @Sendable () -> [UInt8]?) throws {
+        let heard = Heard()
+        self.heard = heard
         listener = try LoopbackListener { connection in
             // One read is enough of a small request to be answered.
-            _ = Loopback.receive(from: connection)
+            let begin = Loopback.receive(from: connection)
+            heard.texts.withLock { $0.append(String(decoding: begin, as: UTF8.self)) }
             if let answer = next() { Loopback.send(answer, to: connection) }
             shutdown(connection, Int32(SHUT_WR))
             // A request may come in parts. A connection that is closed with bytes unread is reset,
@@ -45,6 +53,9 @@ final class CannedServer: Sendable {
     var port: Int { listener.port }
 
     var url: String { listener.url }
+
+    /// The begin of each connection's request, with its head.
+    var requests: [String] { heard.texts.withLock { $0 } }
 
     func stop() {
         listener.stop()

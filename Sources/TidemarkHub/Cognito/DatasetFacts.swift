@@ -16,6 +16,8 @@ struct DatasetFacts: Sendable {
     var last: LastChange?
     /// Whether the API is known as a peer of the dataset: see `CognitoPeer`.
     var hasPeer = false
+    /// Whether all up to here is known to be as durable as what the store acknowledges.
+    var isDurable = false
 
     struct LastChange: Hashable, Sendable {
         /// Since 1970, by the hub's clock.

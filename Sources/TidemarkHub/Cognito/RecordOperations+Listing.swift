@@ -34,6 +34,14 @@ extension RecordOperations {
         let answer: [UInt8]
         /// Whether the dataset does not know yet that devices are to hear of its deletions.
         var needsPeer = false
+        /// What is told, unless it is known to be durable.
+        var unsure: DatasetFacts?
+
+        init(_ answer: [UInt8], of facts: DatasetFacts? = nil, needsPeer: Bool = false) {
+            self.answer = answer
+            self.needsPeer = needsPeer
+            unsure = facts.flatMap { $0.isDurable ? nil : $0 }
+        }
     }
 
     func list(_ call: SyncCall) async throws(APIFailure) -> [UInt8] {
@@ -58,7 +66,32 @@ extension RecordOperations {
         // Once for a dataset that replicas have made. Where it cannot be written, as on a full
         // disk, the listing is told all the same, and the next one tries again.
         if outcome.needsPeer { try? await registerPeer(of: storeName) }
+        if let facts = outcome.unsure { try await awaitDurability(of: facts, storeName) }
         return outcome.answer
+    }
+
+    /// Others may see a write before it is durable. But a client takes the count that it is told
+    /// for its own: if a power cut took the write back, the next one would have the same count, and
+    /// this client would never hear of it. So it is told when the write is.
+    ///
+    /// - Throws: `tooManyRequests` if too many wait for the disk.
+    private func awaitDurability(
+        of facts: DatasetFacts, _ storeName: String
+    ) async throws(APIFailure) {
+        let books = books
+        try await threads.write { store -> Void in
+            // What was opened anew since has made durable all that it found.
+            guard store.incarnation == facts.incarnation else { return }
+            do throws(StoreError) {
+                try store.acknowledgePresent()
+            } catch {
+                // On a full disk nothing becomes durable, and reads are answered all the same.
+                return
+            }
+            var durable = facts
+            durable.isDurable = true
+            books.cache.keep(durable, of: storeName)
+        }
     }
 
     private func registerPeer(of storeName: String) async throws(APIFailure) {
@@ -70,7 +103,7 @@ extension RecordOperations {
 
     private func listed(_ request: ListRequest, in store: Store) throws -> Listed {
         guard let dataset = try store.existingDataset(request.storeName) else {
-            return Listed(answer: try answerOfNone(request, in: store))
+            return try answerOfNone(request, in: store)
         }
         let knowledge = try dataset.knowledge()
         var facts = try books.facts(of: request.storeName, at: knowledge, in: store)
@@ -81,10 +114,10 @@ extension RecordOperations {
                 facts.hasPeer = try CognitoPeer.isRegistered(in: dataset)
                 books.cache.keep(facts, of: request.storeName)
             }
-            return Listed(answer: answer, needsPeer: !facts.hasPeer)
+            return Listed(answer, of: facts, needsPeer: !facts.hasPeer)
         } catch let error as StoreError where error.code == .datasetNotFound {
             // Deleted meanwhile.
-            return Listed(answer: try answerOfNone(request, in: store))
+            return try answerOfNone(request, in: store)
         }
     }
 
@@ -265,13 +298,13 @@ extension RecordOperations {
     }
 
     /// Of a dataset that is not there: no failure, since that is how clients find out.
-    private func answerOfNone(_ request: ListRequest, in store: Store) throws -> [UInt8] {
+    private func answerOfNone(_ request: ListRequest, in store: Store) throws -> Listed {
         let knowledge = try store.datasetForSync(request.storeName, creating: false)?.knowledge()
         let position = knowledge?.syncCount.rawValue ?? 0
-        var count: UInt64 = 0
-        if let knowledge {
-            count = try books.facts(of: request.storeName, at: knowledge, in: store).count
+        let facts = try knowledge.map { knowledge in
+            try books.facts(of: request.storeName, at: knowledge, in: store)
         }
+        let count = facts?.count ?? 0
         var answer = JSONAnswer()
         answer.open("{")
         answer.open("[", as: "Records")
@@ -286,6 +319,6 @@ extension RecordOperations {
             "DatasetDeletedAfterRequestedSyncCount", request.since > 0 && count > request.since)
         tellSession(at: position, request, to: &answer)
         answer.close("}")
-        return answer.bytes
+        return Listed(answer.bytes, of: facts)
     }
 }

@@ -120,6 +120,7 @@ struct UpdateWrite {
             position: plan.position + UInt64(plan.writes.count), map: facts.map)
         next.totals = totals
         next.hasPeer = true
+        next.isDurable = true
         next.last = DatasetFacts.LastChange(milliseconds: last, author: request.author)
         books.cache.keep(next, of: request.storeName)
     }

@@ -113,7 +113,8 @@ struct HubParts: Sendable {
         let settings = server.settings
         // What runs beside the requests goes by the system's clock.
         let disk = DiskGuard(
-            threads: threads, environment: SystemSyncEnvironment(), logger: server.logger)
+            threads: threads, environment: SystemSyncEnvironment(), logger: server.logger,
+            freeBytes: server.freeBytes)
         var metricsText: (@Sendable () -> String)?
         if let registry = server.registry { metricsText = { registry.text() } }
         return RequestHandler(

@@ -24,6 +24,8 @@ struct HubServer: Sendable {
     let environment: any SyncEnvironment
     let logger: Logger
     let onListening: (@Sendable (Int) async -> Void)?
+    /// Of the disk that a path is on.
+    var freeBytes: @Sendable (_ path: String) -> UInt64? = DiskGuard.freeBytes(of:)
 
     /// Serves until shut down.
     ///
@@ -178,6 +180,9 @@ struct HubServer: Sendable {
         // hang there, 16 for each stream and gateway, leave enough to triggers, whose 5 seconds
         // would pass while they wait for a connection.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 512
+        // The client's own spans hold whole addresses, whose queries may be secrets, and it makes
+        // them whatever the hub's settings say.
+        configuration.tracing.tracer = nil
         return configuration.guarded
     }
 

@@ -53,7 +53,7 @@ struct RequestHandler: HTTPResponder {
     private func answered(
         _ request: Request, _ context: HubContext, _ route: HubRoute,
         _ began: ContinuousClock.Instant
-    ) async -> (response: Response, route: String) {
+    ) async -> RequestTracing.Answer {
         metrics.began()
         let share = BodyShare(protection.budget)
         let address = context.address
@@ -67,7 +67,8 @@ struct RequestHandler: HTTPResponder {
         log.write(
             context.logger, method: request.method.rawValue, route: outcome.label, status: status,
             code: outcome.code, address: address, duration: duration)
-        return (response: outcome.response, route: outcome.label)
+        return RequestTracing.Answer(
+            response: outcome.response, route: outcome.label, code: outcome.code)
     }
 
     private func outcome(

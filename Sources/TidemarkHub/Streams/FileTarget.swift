@@ -110,10 +110,14 @@ final class FileTarget: StreamTarget {
 /// whose output somebody collects. What was written counts as taken.
 final class StandardOutputTarget: StreamTarget {
     private let threads: NIOThreadPool
+    private let descriptor: Int32
     private let turn = Mutex(())
 
-    /// - Parameter threads: that may block.
-    init(threads: NIOThreadPool = .singleton) {
+    /// - Parameters:
+    ///   - descriptor: stays open, and its caller's.
+    ///   - threads: that may block.
+    init(descriptor: Int32 = STDOUT_FILENO, threads: NIOThreadPool = .singleton) {
+        self.descriptor = descriptor
         self.threads = threads
     }
 
@@ -122,7 +126,7 @@ final class StandardOutputTarget: StreamTarget {
             self.turn.withLock { _ in
                 do throws(FileTargetFailure) {
                     let line = document + [UInt8(ascii: "\n")]
-                    try line.writeAll(to: STDOUT_FILENO, path: "the standard output")
+                    try line.writeAll(to: self.descriptor, path: "the standard output")
                     return nil
                 } catch {
                     return error

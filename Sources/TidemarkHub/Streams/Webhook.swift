@@ -80,6 +80,9 @@ struct Webhook: Sendable {
             value: WebhookSignature.text(of: body, timestamp: timestamp, secret: secret))
         if let delivery {
             request.headers.add(name: WebhookSignature.deliveryHeader, value: delivery)
+        } else {
+            // A delivery comes some time after the requests that it tells of, and is part of none.
+            RequestTracing.pass(to: &request.headers)
         }
         request.body = .bytes(ByteBuffer(bytes: body))
         return request

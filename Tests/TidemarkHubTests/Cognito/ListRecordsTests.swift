@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -319,5 +320,73 @@ struct ListRecordsTests {
             #expect(again.records.first?.lastModifiedBy == CognitoFixture.identity)
             #expect(again.records.first?.deviceLastModifiedDate != 1_234.5)
         }
+    }
+
+    /// What a power cut takes back is written over by others, and has their counts then.
+    ///
+    ///     writer   put a ... sync          acknowledged
+    ///     reader        list, waiting ...  told
+    @Test("what is seen and not durable yet is told when it is")
+    func durable() async throws {
+        let (storage, gate) = (SimulatedStorage(seed: Seed(1)), SyncGate())
+        storage.observe(before: { gate.pass($0) }, after: { _ in })
+        let options = StoreOptions(durability: .disk, segmentBytes: 1 << 20)
+        let fixture = try CognitoFixture(
+            store: try Store.open(at: "/store", options: options, storage: storage))
+        let device = CognitoDevice(fixture: fixture)
+        try await device.sync([.put("0", "a")])
+        let session = try await device.list().syncSessionToken
+        gate.arm()
+        defer { gate.open() }
+        let writing = Task { try await device.update([.put("1", "a", 1)], session: session) }
+        try await eventually("held") { gate.isHeld }
+        let isTold = Mutex(false)
+        let reading = Task {
+            let listing = try await device.list()
+            isTold.withLock { $0 = true }
+            return listing
+        }
+        // The one that writes, and the one that waits for it.
+        try await eventually("waiting, or told") {
+            fixture.threads.callCounts.writes == 2 || isTold.withLock { $0 }
+        }
+        #expect(!isTold.withLock { $0 })
+        gate.open()
+        let listing = try await reading.value
+        #expect(listing.contents == ["a": "1@2"])
+        _ = try await writing.value
+        try await fixture.threads.shutdown()
+        try fixture.store.close()
+    }
+}
+
+/// Holds the first sync back that begins once it is armed.
+private final class SyncGate: Sendable {
+    private struct State {
+        var isArmed = false
+        var isHeld = false
+        var isOpen = false
+    }
+
+    private let state = Mutex(State())
+
+    var isHeld: Bool { state.withLock { $0.isHeld } }
+
+    func arm() {
+        state.withLock { $0.isArmed = true }
+    }
+
+    func open() {
+        state.withLock { $0.isOpen = true }
+    }
+
+    func pass(_ call: StorageCall) {
+        guard call.kind == .sync || call.kind == .syncMapping else { return }
+        let isHeld = state.withLock { state in
+            guard state.isArmed, !state.isHeld else { return false }
+            state.isHeld = true
+            return true
+        }
+        if isHeld { waitUntil { state.withLock { $0.isOpen } } }
     }
 }

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 import Tidemark
+import TidemarkSync
 
 @testable import TidemarkHub
 
@@ -243,6 +244,24 @@ struct UpdateRecordsTests {
             #expect(refused?.kind == .invalidParameter)
             #expect(refused?.message.contains(member) ?? false)
             #expect(try await device.list().datasetExists == false)
+        }
+    }
+
+    @Test(
+        "a removal is one whatever value comes with it, as clients send it in three ways",
+        arguments: ["", #","Value":null"#, #","Value":"""#, #","Value":"x""#])
+    func removals(value: String) async throws {
+        try await withCognito { fixture in
+            let device = CognitoDevice(fixture: fixture)
+            try await device.sync([.put("1", "a")])
+            let session = try await device.list().syncSessionToken
+            let patch = #"{"Op":"remove","Key":"a","SyncCount":1\#(value)}"#
+            let body = #"{"SyncSessionToken":"\#(session)","RecordPatches":[\#(patch)]}"#
+            let answer = try await fixture.answer("POST", device.path, body: Array(body.utf8))
+            let told = try JSONValue(parsing: answer)["Records"]?.elements?.first
+            #expect(told?["Key"]?.text == "a" && told?["SyncCount"]?.integer == 2)
+            #expect(told?["Value"] == nil)
+            #expect(try await device.list().contents == ["a": "-@2"])
         }
     }
 

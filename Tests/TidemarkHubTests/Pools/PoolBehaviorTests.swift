@@ -94,5 +94,8 @@ struct PoolBehaviorTests {
         let plain = try #require(try await Self.behavior(settings))
         #expect(plain.gateway is LogGateway)
         #expect(plain.stream is FileTarget)
+        settings.stream = .standardOutput
+        let printing = try #require(try await Self.behavior(settings))
+        #expect(printing.stream is StandardOutputTarget)
     }
 }

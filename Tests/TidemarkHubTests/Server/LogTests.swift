@@ -84,6 +84,23 @@ struct LogTests {
         }
     }
 
+    @Test("a notice for the log is a line with all of it but the device's token")
+    func notices() async throws {
+        let lines = Lines()
+        let gateway = LogGateway(logger: Logger(label: "test") { _ in Handler(lines: lines) })
+        try await gateway.deliver(
+            PushNotice(
+                identityPoolID: "the-pool", identityID: "the-identity", datasetName: "notes",
+                syncCount: 4_711, deviceID: "the-device", platform: "GCM",
+                token: "zebra9crossing"))
+        let line = try #require(lines.all.first)
+        #expect(lines.all.count == 1)
+        for part in ["the-pool", "the-identity", "notes", "4711", "the-device", "GCM"] {
+            #expect(line.contains(part), "\(line)")
+        }
+        #expect(!line.contains("zebra9crossing"))
+    }
+
     @Test("a hub whose logger keeps nothing answers as any other")
     func silence() async throws {
         let directory = try TemporaryDirectory()

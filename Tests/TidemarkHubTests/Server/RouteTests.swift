@@ -118,13 +118,36 @@ struct RouteTests {
         let response = try #require(cors.preflight(head))
         #expect(response.headers[.accessControlAllowOrigin] == "https://a.example")
         let headers = try #require(response.headers[.accessControlAllowHeaders])
-        for name in ["Authorization", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Target"] {
-            #expect(headers.contains(name))
+        for name in [
+            "Authorization", "Content-Type", "X-Amz-Content-Sha256", "X-Amz-Date",
+            "X-Amz-Security-Token", "X-Amz-Target", "X-Amz-User-Agent",
+        ] {
+            #expect(headers.contains(name), "\(name)")
         }
         head.method = .get
         #expect(cors.preflight(head)?.status == nil)
         head.method = .options
         let none = try #require(CORS(origins: []).preflight(head))
         #expect(none.headers[.accessControlAllowOrigin] == nil)
+    }
+
+    @Test("pages of allowed origins may read what their clients look at, and others nothing")
+    func exposed() throws {
+        let cors = CORS(origins: ["https://a.example"])
+        var head = HTTPRequest(
+            method: .get, scheme: "http", authority: "a", path: "/",
+            headerFields: [.origin: "https://a.example"])
+        var response = Response(status: .ok)
+        cors.allow(head, &response)
+        let exposed = try #require(response.headers[.accessControlExposeHeaders])
+        for name in ["Date", "Retry-After", "x-amzn-ErrorType", "x-amzn-RequestId"] {
+            #expect(exposed.contains(name), "\(name)")
+        }
+        head.headerFields[.origin] = "https://b.example"
+        var refused = Response(status: .ok)
+        cors.allow(head, &refused)
+        #expect(refused.headers[.accessControlAllowOrigin] == nil)
+        #expect(refused.headers[.accessControlExposeHeaders] == nil)
+        #expect(refused.headers[.vary] == "Origin")
     }
 }

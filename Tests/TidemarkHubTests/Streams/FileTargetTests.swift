@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -67,6 +68,21 @@ struct FileTargetTests {
         let target = FileTarget(path: directory.path)
         await #expect(throws: FileTargetFailure.self) {
             try await target.deliver([], delivery: "1")
+        }
+    }
+
+    @Test("on the standard output each document is a line, too, and what cannot be written says so")
+    func standardOutput() async throws {
+        let pipe = Pipe()
+        let target = StandardOutputTarget(
+            descriptor: pipe.fileHandleForWriting.fileDescriptor)
+        try await target.deliver(Array(#"{"a":1}"#.utf8), delivery: "1")
+        try await target.deliver(Array(#"{"a":2}"#.utf8), delivery: "2")
+        let written = pipe.fileHandleForReading.availableData
+        #expect(Array(written) == Array("{\"a\":1}\n{\"a\":2}\n".utf8))
+        let none = StandardOutputTarget(descriptor: -1)
+        await #expect(throws: FileTargetFailure.self) {
+            try await none.deliver(Array("{}".utf8), delivery: "3")
         }
     }
 }
