@@ -76,7 +76,7 @@ extension World {
                     durability: durability)
             }
         } catch {
-            model.noteUnheard(number, beside: over.numbersHeld)
+            model.noteUnheard(number, beside: over.numbersIfUnheard)
             return failed(error, "writing", at)
         }
         acknowledge(
@@ -104,7 +104,7 @@ extension World {
             try store.write(batch, durability: .disk)
         } catch {
             for (number, over) in zip(numbers, over) {
-                model.noteUnheard(number, beside: over.numbersHeld)
+                model.noteUnheard(number, beside: over.numbersIfUnheard)
             }
             return failed(error, "writing a batch", at)
         }
@@ -123,7 +123,7 @@ extension World {
         let replica = replicas[at]
         // The power had failed by then, so that nobody heard it.
         guard replica.remains == nil else {
-            return model.noteUnheard(number, beside: unread.numbersHeld)
+            return model.noteUnheard(number, beside: unread.numbersIfUnheard)
         }
         attempt("reading at \(at)") { () throws(StoreError) in
             guard let record = try replica.record(key) else {

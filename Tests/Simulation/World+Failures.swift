@@ -219,8 +219,9 @@ extension World {
         open(replica)
         replica.returnCount += 1
         attempt("looking for what is left") { () throws(StoreError) in
-            for dataset in 0..<settings.datasetCount
-            where try replica.knowledge(dataset) == nil {
+            // The large dataset is none of those that are counted.
+            let last = settings.largeDataset ?? settings.datasetCount - 1
+            for dataset in 0...last where try replica.knowledge(dataset) == nil {
                 replica.lackedAt[SimulatedReplica.name(dataset)] = replica.returnCount
             }
             for other in replicas { try other.store?.sync() }

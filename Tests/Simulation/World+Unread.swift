@@ -18,8 +18,8 @@ struct Unread {
     var held: [Dot: [Int]] = [:]
     /// What is known there, where a record may have gone because only a part is kept.
     var beside: BesideGone?
-
-    var numbersHeld: Set<Int> { Set(held.values.joined()) }
+    /// The numbers that a write counts as having seen if nobody hears that it was done.
+    var numbersIfUnheard: Set<Int> = []
 }
 
 /// What a part has of a key of which a record may have gone.
@@ -72,6 +72,10 @@ extension World {
         for record in try held(replica, key) {
             unread.held[record.version.dot] = WriteModel.numbers(in: record.value ?? [])
         }
+        unread.numbersIfUnheard = Set(unread.held.values.joined())
+        if unread.beside != nil, let seen = try replica.knowledge(key.dataset)?.vector {
+            unread.numbersIfUnheard.formUnion(try gone(at, unread, under: key, by: seen))
+        }
         return unread
     }
 
@@ -83,12 +87,22 @@ extension World {
         for (dot, held) in unread.held where version.vector.contains(dot) {
             numbers.formUnion(held)
         }
-        guard let beside = unread.beside else { return numbers }
+        return try numbers.union(gone(at, unread, under: key, by: version.vector))
+    }
+
+    /// Those of them that lay in what may have gone because only a part is kept.
+    ///
+    /// - Parameter seen: what the write claims to have seen.
+    private func gone(
+        _ at: Int, _ unread: Unread, under key: ModelKey, by seen: VersionVector
+    ) throws(StoreError) -> Set<Int> {
+        guard let beside = unread.beside else { return [] }
+        var numbers: Set<Int> = []
         for write in model.writes where write.key == key {
             let dot = write.version.dot
             // Whose disk went back may have had it written anew, under another dot.
             let mayBeAnew = beside.isNothing && replicas[write.replica].mayRenew
-            let isSeen = version.vector.contains(dot) && !beside.seen.contains(dot)
+            let isSeen = seen.contains(dot) && !beside.seen.contains(dot)
             if isSeen || mayBeAnew { numbers.insert(write.number) }
         }
         // What was made of a conflict here is no write of the model.
@@ -98,7 +112,7 @@ extension World {
             records += try held(other, key)
             for record in records {
                 let dot = record.version.dot
-                guard ids.contains(dot.replica), version.vector.contains(dot),
+                guard ids.contains(dot.replica), seen.contains(dot),
                     !beside.seen.contains(dot)
                 else { continue }
                 numbers.formUnion(WriteModel.numbers(in: record.value ?? []))

@@ -39,8 +39,8 @@ struct WriteModel {
     /// is dated later.
     private var lostByDate: Set<Int> = []
     /// By the numbers of writes of which nobody has heard whether they were done, the numbers of
-    /// what was held of their keys: those that were done have overwritten it.
-    private var heldBesideUnheard: [Int: Set<Int>] = [:]
+    /// what their writers could not read: those that were done have overwritten it.
+    private var unreadByUnheard: [Int: Set<Int>] = [:]
     /// Datasets that were deleted at some time: what of them is left depends on who had seen what,
     /// and is for convergence alone to say.
     var deletedDatasets: Set<Int> = []
@@ -82,9 +82,10 @@ struct WriteModel {
 
     /// Notes that nobody has heard whether a write was done.
     ///
-    /// - Parameter held: the numbers of what was held of its key.
-    mutating func noteUnheard(_ number: Int, beside held: Set<Int>) {
-        if !held.isEmpty { heldBesideUnheard[number] = held }
+    /// - Parameter unread: the numbers of what it counts as having seen, and its writer could not
+    ///   read.
+    mutating func noteUnheard(_ number: Int, beside unread: Set<Int>) {
+        if !unread.isEmpty { unreadByUnheard[number] = unread }
     }
 
     mutating func markDurable(_ indexes: [Int]) {
@@ -114,8 +115,8 @@ struct WriteModel {
     /// Whether one of the writes that stand, or that have lost by their date, has overwritten
     /// another one unread; maybe by way of what it has overwritten so.
     func isOverwrittenUnread(_ write: ModelWrite, by standing: Set<Int>) -> Bool {
-        let isUnheard = heldBesideUnheard.contains { number, held in
-            held.contains(write.number) && standing.contains(number)
+        let isUnheard = unreadByUnheard.contains { number, unread in
+            unread.contains(write.number) && standing.contains(number)
         }
         if isUnheard { return true }
         return writes.contains { later in

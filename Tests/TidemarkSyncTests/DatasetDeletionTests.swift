@@ -60,6 +60,34 @@ struct DatasetDeletionTests {
         try expectEqual([a, b])
     }
 
+    /// A clock that was ahead when the dataset was made dates that after any deletion. Nobody has
+    /// made it anew for all that, and what was seen there would go unasked.
+    @Test(arguments: [
+        DatasetDeletedAction.discardLocal, .keepAndRecreate, .keepAndStop,
+    ])
+    func aStampThatIsNotBelievedIsNoAnswer(_ action: DatasetDeletedAction) async throws {
+        try a.dataset().put("shared", for: "shared")
+        try await a.store.synchronize(with: b.transport)
+        c.clock.putForward(bySeconds: 3_600)
+        _ = try c.dataset()
+        try await c.store.synchronize(with: a.transport)
+        try b.store.deleteDataset("notes")
+        guard action != .keepAndStop else {
+            let error = await #expect(throws: SyncError.self) { try await synchronize(action) }
+            #expect(error?.code == .datasetDeleted)
+            #expect(try a.dataset().text("shared") == "shared")
+            return
+        }
+        // Once: then the other side knows, too.
+        for answer in [action, .keepAndStop] { _ = try await synchronize(answer) }
+        let isKept = action == .keepAndRecreate
+        for store in [a.store, b.store] {
+            let dataset = try store.existingDataset("notes")
+            #expect(try dataset?.text("shared") == (isKept ? "shared" : nil))
+            #expect((dataset != nil) == isKept)
+        }
+    }
+
     /// Whoever deletes what a peer has just made must stamp it later, even within one tick of the
     /// clocks and with the smaller replica id.
     @Test func aDeletionIsLaterThanTheCreationItHasSeen() async throws {

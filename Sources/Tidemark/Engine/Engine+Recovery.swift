@@ -254,7 +254,8 @@ extension Engine {
             let version = memtable.tables.version(of: entry)
             memo = ReplayMemo(
                 dataset: entry.dataset, origin: stamp.origin, state: state,
-                replica: version.dot.replica, isOwn: version.dot.replica == replicaID)
+                replica: version.dot.replica, isOwn: version.dot.replica == replicaID,
+                counter: state?.vector[version.dot.replica] ?? 0)
             if memo.isOwn { state?.vector.insert(version.dot) }
             state?.noteApplied(version.vector)
             if let state { touch(state) }
@@ -262,11 +263,14 @@ extension Engine {
         guard let state = memo.state else { return }
         state.syncCount = max(state.syncCount, stamp.syncCount)
         if stamp.expiresAt > 0 { noteExpiry(of: entry.kind, stamp.expiresAt, in: state) }
+        // What was written before and is stored once more, joined with what others had seen, was not
+        // dated then.
+        let isWrittenHere = memo.isOwn && stamp.counter > memo.counter
         memo.counter = max(memo.counter, stamp.counter)
         if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }
         let time = HybridTime(rawValue: stamp.time)
         // What outlived a deletion is dated after that, by whoever saw to it, under its own dot.
-        let isOfClock = memo.isOwn && !time.isOutliving && !isDatedElsewhere
+        let isOfClock = isWrittenHere && !time.isOutliving && !isDatedElsewhere
         if isOfClock { clock.see(time) } else { see(time) }
     }
 
@@ -299,6 +303,7 @@ private struct ReplayMemo {
     var replica = ReplicaID(high: 0, low: 0)
     /// Whether the store itself wrote it.
     var isOwn = false
+    /// Up to which its writes are known.
     var counter: UInt64 = 0
 
     /// The store's own writes up to the last counter have been seen.

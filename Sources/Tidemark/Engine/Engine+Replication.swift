@@ -1,6 +1,6 @@
 extension Engine {
     /// Applies the outcome of a comparison with a peer: everything, or nothing if the record of
-    /// any key has moved on. Returns the keys that have.
+    /// any key has moved on. Returns the keys that have; see ``ReplicationBatch/drawn``, too.
     func replicate(
         _ batch: ReplicationBatch, into state: DatasetState
     ) throws(StoreError) -> [[UInt8]] {
@@ -34,12 +34,14 @@ extension Engine {
             }
             let moved = try moved(of: batch, in: state)
             guard moved.isEmpty else { return moved }
+            if let drawn = batch.drawn, drawn != nextCount(of: state) { return [[]] }
             let replaced = try replacedVectors(of: batch.notes)
             var block = LogBlockWriter(memtable.log)
             let formerID = state.recordsID
             var stamps = NoteStamps()
             stamps.counts.before = state.syncCount
             try applyLifecycle(of: batch, to: state, &block, memtable)
+            if let drawn = batch.drawn { note(VersionVector([drawn]), in: state, &block) }
             for write in batch.writes {
                 let dot = try write.key.withBytes { (key) throws(StoreError) -> Dot in
                     try (write.value ?? []).withBytes { (value) throws(StoreError) -> Dot in
@@ -149,6 +151,7 @@ extension Engine {
         bytes += (64 + Limits.datasetNameBytesMax) * (1 + batch.disowned.count)
         bytes += 32 * (batch.seen?.count ?? 0) + bytesMax(of: batch.meeting)
         bytes += batch.forgotten.map { bytesMax(of: $0) } ?? 0
+        bytes += batch.drawn == nil ? 0 : 128 + Limits.datasetNameBytesMax
         bytes +=
             128 + Limits.datasetNameBytesMax
             + 32 * (batch.checkpoint?.1.vector.count ?? 0)
@@ -211,15 +214,18 @@ extension Engine {
                 seen: seen, claiming: write.claims, at: keepsTime ? version.time.next : nil,
                 to: &block, memtable: memtable)
         case .outlive(_, let version, let expiresAt):
-            let count = VersionVector([
-                Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
-            ])
+            let count = VersionVector([nextCount(of: state)])
             note(count, in: state, &block)
             adopt(
                 version.joined(with: count), kind, key, value, expiresAt: expiresAt ?? 0,
                 into: state, &block, memtable)
             return version.dot
         }
+    }
+
+    /// The count that this store gives out next. Under `monitor`.
+    private func nextCount(of state: DatasetState) -> Dot {
+        Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
     }
 
     /// Stores a version as it is. Under `monitor`.

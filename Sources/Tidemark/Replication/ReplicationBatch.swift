@@ -114,6 +114,10 @@ package struct ReplicationBatch: Sendable {
     package var isSettled = false
     /// Joined into the dataset's vector: only when everything it covers has been applied.
     package var seen: VersionVector?
+    /// A count of this store that names no write, by which what is noted becomes news to everyone.
+    /// It must be the next one: if it is not any more, nothing is applied, and an empty key is
+    /// named as the one that has moved on.
+    package var drawn: Dot?
     /// Deletions that count as forgotten from here on, beside what a meeting brings.
     package var forgotten: ForgottenDeletions?
     /// Who stands behind what comes from a peer.

@@ -34,6 +34,7 @@ extension SyncSession {
         else { return false }
         // What may have to be held is looked at record by record.
         if isHolding, arrived.latestTime > store.latestBelieved { return false }
+        try checkIsWhole()
         let holdsBack = try holdsBackVectors()
         let joinsVector =
             (page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin) && !holdsBack

@@ -31,11 +31,16 @@ extension SyncSession {
         }
     }
 
+    /// Our stamp is no answer to a deletion that we have not heard of if its date is not believed:
+    /// some clock was ahead when the dataset was made, and what the deletion has seen of ours would
+    /// go unasked.
     private func isDeletedThereOnly(_ theirs: PeerLifecycle) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in
             PeerLifecycle(try dataset.knowledge().lifecycle)
         }
-        return theirs.isDeleted && !ours.isDeleted && theirs.isLater(than: ours)
+        guard theirs.isDeleted, !ours.isDeleted else { return false }
+        let isNews = !ours.wiped.covers(theirs.wiped)
+        return theirs.isLater(than: ours) || isNews && ours.time > store.latestBelieved
     }
 
     private func action(after theirs: PeerLifecycle) async -> DatasetDeletedAction {
@@ -56,10 +61,16 @@ extension SyncSession {
         }
     }
 
-    /// Writes every record anew that the deletion covers, so that it no longer does, and brings
-    /// the dataset back to life. Interrupted, it has made some writes too many and lost none.
+    /// Writes every record anew that the deletion covers, so that it no longer does, has what is
+    /// held outlast it likewise, and brings the dataset back to life. Interrupted, it has made some
+    /// writes too many and lost none.
     private func recreate(beside theirs: PeerLifecycle) throws(SyncError) {
         try rewrite { record in !record.isDeleted && theirs.wiped.covers(record.version.vector) }
+        // While the deletions of records are still here: what they have seen is not kept.
+        let isKept = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.keepHeld(beside: theirs.wiped)
+        }
+        guard isKept else { throw .writtenBeforeKept }
         try engine(dataset.name) { () throws(StoreError) in
             try dataset.join(theirs)
             try dataset.renewLifecycle()
@@ -107,8 +118,7 @@ extension SyncSession {
             }
             if isDone { return }
         }
-        throw SyncError(
-            .contended, "records were written here faster than they could be kept; repeat")
+        throw .writtenBeforeKept
     }
 
     /// Writes records anew, which says nothing of what is held of their keys.
@@ -117,4 +127,9 @@ extension SyncSession {
     private func isApplied(_ batch: ReplicationBatch) throws(StoreError) -> Bool {
         try dataset.replicate(batch.claimingNothingHeld(in: dataset)).isEmpty
     }
+}
+
+extension SyncError {
+    fileprivate static let writtenBeforeKept = SyncError(
+        .contended, "records were written here faster than they could be kept; repeat")
 }

@@ -76,6 +76,7 @@ extension SyncSession {
                     try arrivalNotes()
                 }
             }
+            try checkIsWhole()
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 try plan.batch.map { batch throws(StoreError) in
                     try replicate(batch.claimingNothingHeld(in: dataset))
@@ -90,6 +91,16 @@ extension SyncSession {
         throw SyncError(
             .contended,
             "records were written here faster than they could be merged; repeat the exchange")
+    }
+
+    /// An exchange that began when the dataset was kept whole ends where only a part of it is kept:
+    /// another one may have gone by that part meanwhile, and nobody would look at what comes now.
+    func checkIsWhole() throws(SyncError) {
+        guard part == nil else { return }
+        let isPart = try engine(dataset.name) { () throws(StoreError) in
+            try PartBook.isPart(dataset)
+        }
+        guard !isPart else { throw .scopeChanged }
     }
 
     private func noteApplied(_ plan: PullPlan) {

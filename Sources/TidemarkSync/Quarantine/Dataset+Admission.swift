@@ -75,6 +75,53 @@ extension Dataset {
         return stored
     }
 
+    /// Has what is held outlast a deletion of the dataset whose maker had seen it.
+    ///
+    /// It waits on under its own dot and with its own date. Its version is joined with a count of
+    /// this store that names no write: so the deletion no longer covers it, and whoever had it
+    /// before is told of it once more. O(held).
+    ///
+    /// - Parameter wiped: what the deletion had seen.
+    /// - Returns: false if records were written faster than it could be noted; then some of it may
+    ///   have been.
+    func keepHeld(beside wiped: VersionVector) throws(StoreError) -> Bool {
+        let book = try QuarantineBook(self)
+        for name in try book.names() {
+            var isKept = false
+            for _ in 0..<SyncLimits.comparisonRoundsMax where !isKept {
+                let own = store.replicaID
+                let count = Dot(replica: own, counter: try vector[own] + 1)
+                var batch = ReplicationBatch()
+                batch.drawn = count
+                if let note = try noteKeeping(name, of: book, beside: wiped, as: count) {
+                    batch.notes = [note]
+                    isKept = try replicate(batch).isEmpty
+                } else {
+                    isKept = true
+                }
+            }
+            guard isKept else { return false }
+        }
+        return true
+    }
+
+    /// nil if there is nothing to be kept: it is held no more, or was overwritten, or outlasts the
+    /// deletion as it is; or if it has no room for more that it has seen.
+    private func noteKeeping(
+        _ name: HeldName, of book: QuarantineBook, beside wiped: VersionVector, as count: Dot
+    ) throws(StoreError) -> SystemNote? {
+        guard let held = try book.record(name), wiped.covers(held.version.vector),
+            try !knowledge().lifecycle.wiped.covers(held.version.vector)
+        else { return nil }
+        let local = try storedRecord(for: held.key)
+        guard !(local?.version.vector.contains(held.version.dot) ?? false) else { return nil }
+        let version = held.version.joined(with: VersionVector([count]))
+        return try book.note(
+            holding: Record(
+                key: held.key, value: held.value, version: version, syncCount: .zero,
+                isDirty: false, expiresAt: held.expiresAt))
+    }
+
     /// What a held write comes to of whose key there is nothing here but what was forgotten
     /// meanwhile: nil if it is compared as any.
     func outliver(

@@ -160,6 +160,49 @@ struct UnheldClaimsTests {
         try expectFutureToWin()
     }
 
+    /// The deletion of the dataset had not seen it. By a clock that is ahead the dataset was made
+    /// after that, which nobody believes.
+    @Test func whatOutlastsADeletionOfTheDatasetLeavesWhatIsHeld() async throws {
+        try put("ours", a)
+        try await push(a, d)
+        try put("future", b)
+        try await push(b, a)
+        try d.store.deleteDataset("notes")
+        try await a.dataset().synchronize(
+            with: d.transport, options: SyncOptions(onDatasetDeleted: .keepAndRecreate))
+        #expect(try a.dataset().text("key") == "ours")
+        try expectFutureToWin()
+    }
+
+    /// It had been seen, and is held where the dataset was deleted, too, as it is here.
+    @Test func whatIsHeldOutlastsADeletionOfTheDatasetThatHadSeenIt() async throws {
+        try put("ours", a)
+        try await push(a, b)
+        try put("future", b)
+        try put("elsewhere", b, "other")
+        try await push(b, a)
+        try await push(a, d)
+        #expect(try a.dataset().quarantined().count == 2 && d.dataset().quarantined().count == 2)
+        // Overwritten before, and deleted with the rest.
+        try put("over", a, "other")
+        try a.dataset().delete("other")
+        try await push(a, d)
+        try d.store.deleteDataset("notes")
+        try await a.dataset().synchronize(
+            with: d.transport, options: SyncOptions(onDatasetDeleted: .keepAndRecreate))
+        for replica in [a, d] {
+            #expect(try replica.dataset().text("key") == "ours" && held(replica) == ["future"])
+        }
+        // Nobody else is told less.
+        try await push(c, a)
+        #expect(try held(c) == ["future"])
+        for replica in [c, d] { replica.clock.putForward(bySeconds: 4 * hour) }
+        try expectFutureToWin()
+        for replica in [c, d] { try await push(replica, a) }
+        try expectEqual([a, c, d])
+        #expect(try a.dataset().text("other") == nil)
+    }
+
     /// A part holds nothing, but what was held before it was one waits where the policy leaves it.
     @Test func whatAPartSettlesLeavesWhatIsHeld() async throws {
         try await hold()

@@ -128,6 +128,43 @@ struct FutureClockTests {
         try store.close()
     }
 
+    /// It is stored under a dot of ours a second time, and by then nothing says who dated it.
+    @Test("Nor does it when it is joined with what others had seen")
+    func writtenAnewAndJoined() throws {
+        let store = try openSimulated(storage, options)
+        let dataset = try store.dataset("main")
+        let theirs = Version(
+            dot: Dot(replica: peer, counter: 1), vector: VersionVector(),
+            time: HybridTime(milliseconds: now + 3_600_000, counter: 0))
+        var batch = ReplicationBatch()
+        batch.writes = [
+            ReplicatedWrite(
+                key: bytes("theirs"),
+                content: .rewrite(
+                    value: [1], of: theirs, seen: VersionVector(), keepsTime: true,
+                    expiresAt: nil), expected: nil)
+        ]
+        #expect(try dataset.replicate(batch).isEmpty)
+        let written = try #require(try dataset.record(for: "theirs")).version
+        let joined = Version(
+            dot: written.dot, vector: written.vector.union(theirs.vector), time: written.time)
+        batch.writes = [
+            ReplicatedWrite(
+                key: bytes("theirs"), content: .adopt(value: [1], version: joined),
+                expected: written)
+        ]
+        #expect(try dataset.replicate(batch).isEmpty)
+        #expect(try timeOfNextWrite(in: dataset) <= now + 60_000)
+        // The log is replayed, since nothing was closed.
+        var random = SeededGenerator(Seed(5))
+        let copy = try openSimulated(storage.afterProcessEnd(using: &random), options)
+        let again = try copy.dataset("main")
+        #expect(try again.record(for: "theirs")?.version.vector == joined.vector)
+        #expect(try timeOfNextWrite(in: again) <= now + 60_000)
+        try copy.close()
+        try store.close()
+    }
+
     @Test("A dataset whose deletion is dated far ahead can be made again")
     func lifecycle() throws {
         let store = try openSimulated(storage, options)
