@@ -151,7 +151,8 @@ extension Dataset {
         var through = since
         var isFull = false
         if let memory {
-            steps.leaveOut(memory.superseded(of: steps.dataset))
+            steps.leaveOut(
+                memory.superseded(of: steps.dataset), at: knowledge.syncCount.rawValue)
             steps.pause(afterSkips: memory.passedMax)
         }
         while !isFull {
@@ -176,7 +177,9 @@ extension Dataset {
             let superseded = memory.superseded(
                 of: steps.dataset, since: steps.through, through: knowledge.syncCount.rawValue,
                 steps.moment)
-            if let superseded { steps.leaveOut(superseded) }
+            if let superseded {
+                steps.leaveOut(superseded, at: knowledge.syncCount.rawValue)
+            }
             steps.pause(afterSkips: .max)
         }
         return ChangeRun(
