@@ -146,6 +146,9 @@ extension Dataset {
     ) throws(StoreError) -> ChangeRun {
         let changes = try engine.changes(of: state, since: since, isExchange: true)
         let knowledge = changes.knowledge
+        // Asked for each change, and not with a copy of all that is known.
+        let forgotten = knowledge.forgotten
+        let hasForgotten = !forgotten.isEmpty
         var steps = changes.steps
         var known = KnownChanges(excluding, wiped: knowledge.lifecycle.wiped)
         var through = since
@@ -159,8 +162,8 @@ extension Dataset {
             let found = try steps.next { (entry, tables) throws(StoreError) -> SyncCount in
                 let change = ChangeView(entry, tables)
                 let isForgotten =
-                    !knowledge.forgotten.isEmpty && change.isDeleted
-                    && knowledge.forgotten.covers(tables.version(of: entry))
+                    hasForgotten && change.isDeleted
+                    && forgotten.covers(tables.version(of: entry))
                 if !change.isDropped, !isForgotten, !known.contains(change) {
                     isFull = try !body(change)
                 }
