@@ -17,6 +17,10 @@ struct ChangeSteps {
         let node: NodePointer
     }
 
+    /// An entry is fetched from memory while so many before it are looked at: changes that follow
+    /// on each other lie anywhere in the order of keys.
+    private static let fetchedAhead = 6
+
     let moment: Moment
     let dataset: DatasetID
     /// Changes of other keys are passed over.
@@ -154,6 +158,7 @@ struct ChangeSteps {
         while skipsLeft > 0 {
             guard let least = try leastOfRuns() else { return nil }
             cursors[least.index].pop()
+            prefetch(after: least.index)
             through = least.change.syncCount
             let standing = superseded?.standing(of: through)
             if standing == true { continue }
@@ -172,6 +177,13 @@ struct ChangeSteps {
             skipsLeft -= 1
         }
         return nil
+    }
+
+    @inline(__always)
+    private func prefetch(after index: Int) {
+        guard let ahead = cursors[index].ahead(Self.fetchedAhead) else { return }
+        if superseded?.contains(ahead.syncCount) ?? false { return }
+        cursors[index].parts.prefetch(ahead.place)
     }
 
     /// The next change of all runs, and whose it is.
