@@ -87,13 +87,18 @@ final class ReadView: @unchecked Sendable {
         than run: Int, of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
     ) throws(StoreError) -> Bool {
         let hash = KeyHash.of(key, in: dataset)
-        for memtable in memtables {
-            let found = memtable.newest(
-                of: key, in: dataset, hash: hash, sequenceMax: sequenceMax)
-            if found != nil { return true }
+        for index in unsafe 0..<memtableReferences.count {
+            let isFound = unsafe memtableReferences[index]._withUnsafeGuaranteedRef { memtable in
+                memtable.newest(of: key, in: dataset, hash: hash, sequenceMax: sequenceMax) != nil
+            }
+            if isFound { return true }
         }
-        for newer in runs[..<run] {
-            guard let found = try newer.newest(of: key, in: dataset, hash: hash) else { continue }
+        for index in 0..<run {
+            let found = try unsafe runReferences[index].withBorrowed {
+                (newer) throws(StoreError) in
+                try newer.newest(of: key, in: dataset, hash: hash)
+            }
+            guard let found else { continue }
             found.release()
             return true
         }
