@@ -42,9 +42,9 @@ struct PageComparison {
     private var pairs: [UInt64: Pair] = [:]
     private var lastPair: (key: UInt64, pair: Pair)?
 
-    /// What a search looks at first is fetched from memory while so many records before are
-    /// compared.
-    private static let searchedAhead = 8
+    /// What a search looks at first, second and last is fetched from memory while so many records
+    /// before are compared: each step is told by the one before, which must have come by then.
+    private static let searchedAhead = (first: 18, node: 12, entry: 6)
 
     /// - Parameters:
     ///   - ours: what had been seen here before the page is compared, without what is held.
@@ -73,11 +73,12 @@ struct PageComparison {
         _ all: ByteView
     ) throws(StoreError) {
         begin(seen: seen, wiped: wiped)
+        // Each key is searched for in four steps, and hashed once.
+        let hashes: [UInt64] =
+            id == 0
+            ? [] : page.items.map { KeyHash.of(MergePage.key(of: $0, in: all), in: id) }
         for index in page.items.indices {
-            let ahead = index + Self.searchedAhead
-            if id != 0, ahead < page.items.count {
-                view.prefetch(MergePage.key(of: page.items[ahead], in: all), in: id)
-            }
+            if id != 0 { fetch(ahead: index, of: hashes, in: view, id, all) }
             let item = page.items[index]
             let origin = incoming[Int(item.origin)]
             if item.highest <= origin.wipedThrough {
@@ -87,7 +88,8 @@ struct PageComparison {
             let isSeen = item.highest <= origin.seenThrough && item.counter > origin.wipedOwn
             guard id != 0,
                 let found = try view.newest(
-                    of: MergePage.key(of: item, in: all), in: id, sequenceMax: .max)
+                    of: MergePage.key(of: item, in: all), in: id, hash: hashes[index],
+                    sequenceMax: .max)
             else {
                 if isSeen { note(.ignore) } else { take(item) }
                 continue
@@ -96,6 +98,25 @@ struct PageComparison {
             try compare(item, at: index, isSeen: isSeen, with: found, all)
         }
         shareVectors()
+    }
+
+    /// Has the processor fetch what the searches for the records behind one will look at.
+    @inline(__always)
+    private func fetch(
+        ahead index: Int, of hashes: [UInt64], in view: ReadView, _ id: DatasetID, _ all: ByteView
+    ) {
+        let first = index + Self.searchedAhead.first
+        if first < hashes.count {
+            let key = MergePage.key(of: page.items[first], in: all)
+            view.prefetch(key, in: id, hash: hashes[first])
+        }
+        let node = index + Self.searchedAhead.node
+        if node < hashes.count { view.prefetchNode(hash: hashes[node]) }
+        let entry = index + Self.searchedAhead.entry
+        if entry < hashes.count {
+            let key = MergePage.key(of: page.items[entry], in: all)
+            view.prefetchEntry(of: key, in: id, hash: hashes[entry])
+        }
     }
 
     private mutating func begin(seen: VersionVector, wiped: VersionVector) {

@@ -40,6 +40,20 @@ extension SegmentParts {
         unsafe tidemark_prefetch(end - 74)
     }
 
+    /// Has the processor fetch the entry that a search for a hash comes to first. False if the hash
+    /// index leads to none, or was not found whole yet.
+    @inline(__always)
+    func prefetchEntry(hash: UInt64) -> Bool {
+        let number = HashIndex.bucket(of: hash, count: bucketCount)
+        guard bucketCount > 0, checkedChunks[number / HashIndex.bucketsPerChunk] else {
+            return false
+        }
+        var bucket = unsafe HashBucket(at: buckets + number << 6, hash: hash)
+        guard let place = bucket.nextPlace() else { return false }
+        prefetch(place)
+        return true
+    }
+
     /// Has the processor fetch an entry, if its block is stored as it is: as much of it as an entry
     /// of some hundred bytes takes. Nothing is read, so the place need not be one.
     @inline(__always)
