@@ -355,6 +355,23 @@ struct MessageTests {
         #expect(try SyncMessage(MessageFrame.decoded(bytes)) == message)
     }
 
+    /// Of every length that a varint has, as many as a piece is to hold.
+    @Test func numbersOfAPieceAreThoseThatArePutOneByOne() {
+        for bits in 0...64 {
+            let number = bits == 64 ? UInt64.max : UInt64(1) << UInt64(bits)
+            var (together, apart) = (ByteWriter(), ByteWriter())
+            together.putPiece { piece in
+                for _ in 0..<5 { piece.putVarint(number) }
+                piece.putFixed(number)
+                piece.putCount(bits)
+            }
+            for _ in 0..<5 { apart.putVarint(number) }
+            apart.putFixed(number)
+            apart.putCount(bits)
+            #expect(together.bytes == apart.bytes, "\(bits) bits")
+        }
+    }
+
     @Test func aBodyThatClaimsTooMuchIsRefusedBeforeItIsUnpacked() throws {
         for claimed in [UInt64.max, 1 << 40, 1 << 28] {
             var content = ByteWriter()

@@ -17,6 +17,10 @@ struct ChangeSteps {
         let node: NodePointer
     }
 
+    /// An entry is fetched from memory while so many before it are looked at: changes that follow
+    /// on each other lie anywhere in the order of keys.
+    private static let fetchedAhead = 6
+
     let moment: Moment
     let dataset: DatasetID
     /// Changes of other keys are passed over.
@@ -37,6 +41,8 @@ struct ChangeSteps {
     private var leading: (index: Int, before: UInt64)?
     /// Changes that need not be looked at.
     private var superseded: SupersededChanges?
+    /// Whether what was not superseded when that was found out is not superseded now, either.
+    private var isDecided = false
     /// Of the current source, when it is a memtable.
     private var memtable: Memtable?
     private var places: ArraySlice<Place> = []
@@ -117,8 +123,12 @@ struct ChangeSteps {
     }
 
     /// From now on changes that are known to be superseded are passed over without a look.
-    mutating func leaveOut(_ superseded: SupersededChanges?) {
+    ///
+    /// - Parameter count: the dataset's at the moment. If it is what it was when they were looked
+    ///   for, the others are known to be the newest versions of their keys.
+    mutating func leaveOut(_ superseded: SupersededChanges?, at count: UInt64 = .max) {
         self.superseded = superseded
+        isDecided = superseded.map { $0.end == count } ?? false
     }
 
     /// Whether ``next(_:)`` gave nil because as many were passed over as may be. There may be more.
@@ -131,8 +141,11 @@ struct ChangeSteps {
         while skipsLeft > 0, let place = places.popFirst() {
             let entry = unsafe memtable.entry(of: place.node)
             through = entry.syncCount
-            if superseded?.contains(through) ?? false { continue }
-            if try isWanted(entry) { return try body(entry, memtable.tables) }
+            let standing = superseded?.standing(of: through)
+            if standing == true { continue }
+            let isNewest = isDecided && standing == false
+            let isTaken = try isNewest ? range.contains(entry.key) : isWanted(entry)
+            if isTaken { return try body(entry, memtable.tables) }
             skipsLeft -= 1
         }
         return nil
@@ -145,19 +158,32 @@ struct ChangeSteps {
         while skipsLeft > 0 {
             guard let least = try leastOfRuns() else { return nil }
             cursors[least.index].pop()
+            prefetch(after: least.index)
             through = least.change.syncCount
-            if superseded?.contains(through) ?? false { continue }
+            let standing = superseded?.standing(of: through)
+            if standing == true { continue }
+            let isNewest = isDecided && standing == false
             let parts = cursors[least.index].parts
             let run = runNumbers[least.index]
             let result = try parts.withEntry(of: least.change) {
                 (entry) throws(StoreError) -> Result? in
-                let isWanted = try isWanted(entry, at: least.change.place, inRun: run)
-                return isWanted ? try body(entry, parts.tables) : nil
+                let isTaken =
+                    try isNewest
+                    ? range.contains(entry.key)
+                    : isWanted(entry, at: least.change.place, inRun: run)
+                return isTaken ? try body(entry, parts.tables) : nil
             }
             if let result { return result }
             skipsLeft -= 1
         }
         return nil
+    }
+
+    @inline(__always)
+    private func prefetch(after index: Int) {
+        guard let ahead = cursors[index].ahead(Self.fetchedAhead) else { return }
+        if superseded?.contains(ahead.syncCount) ?? false { return }
+        cursors[index].parts.prefetch(ahead.place)
     }
 
     /// The next change of all runs, and whose it is.

@@ -146,20 +146,24 @@ extension Dataset {
     ) throws(StoreError) -> ChangeRun {
         let changes = try engine.changes(of: state, since: since, isExchange: true)
         let knowledge = changes.knowledge
+        // Asked for each change, and not with a copy of all that is known.
+        let forgotten = knowledge.forgotten
+        let hasForgotten = !forgotten.isEmpty
         var steps = changes.steps
         var known = KnownChanges(excluding, wiped: knowledge.lifecycle.wiped)
         var through = since
         var isFull = false
         if let memory {
-            steps.leaveOut(memory.superseded(of: steps.dataset))
+            steps.leaveOut(
+                memory.superseded(of: steps.dataset), at: knowledge.syncCount.rawValue)
             steps.pause(afterSkips: memory.passedMax)
         }
         while !isFull {
             let found = try steps.next { (entry, tables) throws(StoreError) -> SyncCount in
                 let change = ChangeView(entry, tables)
                 let isForgotten =
-                    !knowledge.forgotten.isEmpty && change.isDeleted
-                    && knowledge.forgotten.covers(tables.version(of: entry))
+                    hasForgotten && change.isDeleted
+                    && forgotten.covers(tables.version(of: entry))
                 if !change.isDropped, !isForgotten, !known.contains(change) {
                     isFull = try !body(change)
                 }
@@ -176,7 +180,9 @@ extension Dataset {
             let superseded = memory.superseded(
                 of: steps.dataset, since: steps.through, through: knowledge.syncCount.rawValue,
                 steps.moment)
-            if let superseded { steps.leaveOut(superseded) }
+            if let superseded {
+                steps.leaveOut(superseded, at: knowledge.syncCount.rawValue)
+            }
             steps.pause(afterSkips: .max)
         }
         return ChangeRun(

@@ -48,6 +48,8 @@ extension Dataset {
         let (moment, id, knowledge) = try momentAsStored { $0.knowledge }
         let run = ChangeRun(through: .zero, isLast: false, knowledge: knowledge)
         guard id != 0 else { return (nil, run) }
+        let forgotten = knowledge.forgotten
+        let hasForgotten = !forgotten.isEmpty
         var known = KnownChanges(excluding, wiped: knowledge.lifecycle.wiped)
         var steps = try ScanSteps(
             moment, dataset: id, range: KeyRange(from: start), order: .forward,
@@ -62,8 +64,8 @@ extension Dataset {
             guard entry.syncCount > since.rawValue else { continue }
             let change = ChangeView(entry, steps.tables)
             let isForgotten =
-                !knowledge.forgotten.isEmpty && change.isDeleted
-                && knowledge.forgotten.covers(steps.tables.version(of: entry))
+                hasForgotten && change.isDeleted
+                && forgotten.covers(steps.tables.version(of: entry))
             guard !change.isDropped, !isForgotten, !known.contains(change) else { continue }
             guard try body(change) else { return (entry.key.array, run) }
         }

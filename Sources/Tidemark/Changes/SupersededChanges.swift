@@ -14,7 +14,9 @@ internal import Synchronization
 // A change that was superseded once stays superseded, whatever is written, sealed or compacted
 // later: its key has a newer version, or is gone from the dataset with all its versions. So what is
 // not among the bits need not be looked at by later walks over the same records, either. What is
-// among them may have been superseded since, and is looked at as ever.
+// among them may have been superseded since, and is looked at as ever; unless the dataset has
+// counted no change since: then each of them is the newest version of its key still, and nobody
+// needs to search for it.
 
 /// Tells which changes of a dataset were superseded at one moment: a bit for each sync count.
 struct SupersededChanges: Sendable {
@@ -24,6 +26,8 @@ struct SupersededChanges: Sendable {
     let since: UInt64
     /// The last count that has one.
     let through: UInt64
+    /// The dataset's count at the moment.
+    let end: UInt64
     /// Set for what is the newest version of its key.
     private let words: [UInt64]
 
@@ -40,6 +44,7 @@ struct SupersededChanges: Sendable {
     ) throws(StoreError) {
         self.dataset = dataset
         self.since = since
+        self.end = end
         let count = end > since ? min(end - since, Self.countMax) : 0
         let through = since + count
         var words = [UInt64](repeating: 0, count: Int((count + 63) / 64))
@@ -59,10 +64,15 @@ struct SupersededChanges: Sendable {
     /// Whether a change of that count was superseded; false if it has no bit. O(1).
     @inline(__always)
     func contains(_ syncCount: UInt64) -> Bool {
-        guard let place = Self.place(of: syncCount, since: since, through: through) else {
-            return false
+        standing(of: syncCount) ?? false
+    }
+
+    /// Whether a change of that count was superseded; nil if it has no bit. O(1).
+    @inline(__always)
+    func standing(of syncCount: UInt64) -> Bool? {
+        Self.place(of: syncCount, since: since, through: through).map { place in
+            words[place.word] & place.bit == 0
         }
-        return words[place.word] & place.bit == 0
     }
 
     /// Where the bit of a count is; nil if it has none.

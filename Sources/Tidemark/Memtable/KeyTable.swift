@@ -115,6 +115,43 @@ final class KeyTable: @unchecked Sendable {
         unsafe tidemark_prefetch(memory + Int(hash & mask))
     }
 
+    /// Has the processor fetch the node that a search for that hash comes to first. For readers.
+    @inline(__always)
+    func prefetchNode(hash: UInt64) {
+        if let node = unsafe likelyNode(hash: hash) { unsafe tidemark_prefetch(node) }
+    }
+
+    /// Has the processor fetch the entry of that node, as much of it as one of some hundred bytes
+    /// takes. False if there is none. For readers.
+    @inline(__always)
+    func prefetchEntry(hash: UInt64) -> Bool {
+        guard let node = unsafe likelyNode(hash: hash) else { return false }
+        let start = unsafe node.pointee.start
+        unsafe tidemark_prefetch(start)
+        unsafe tidemark_prefetch(start + 64)
+        unsafe tidemark_prefetch(start + 128)
+        return true
+    }
+
+    /// The first node whose place says that it may be of a key with that hash. Nobody looks into
+    /// its entry, so that it may be of another.
+    @inline(__always)
+    private func likelyNode(hash: UInt64) -> NodePointer? {
+        let word = current.load(ordering: .acquiring)
+        let memory = unsafe UnsafeMutablePointer<Atomic<UInt64>>(
+            bitPattern: word & ~Self.bitsMask)!
+        let mask = UInt64(1) << UInt64(word & Self.bitsMask) - 1
+        var index = hash & mask
+        while true {
+            let slot = unsafe memory[Int(index)].load(ordering: .acquiring)
+            if slot == 0 { return nil }
+            if slot >> Self.addressBits == hash >> Self.addressBits {
+                return unsafe Self.node(in: slot)
+            }
+            index = (index + 1) & mask
+        }
+    }
+
     /// The place of a key, or an empty one that it can have. For the writer.
     @inline(__always)
     func place(

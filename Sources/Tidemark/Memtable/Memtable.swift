@@ -166,6 +166,18 @@ final class Memtable: @unchecked Sendable {
         keys.prefetchForReaders(hash: hash)
     }
 
+    /// The same for what it looks at after that.
+    @inline(__always)
+    func prefetchNode(hash: UInt64) {
+        keys.prefetchNode(hash: hash)
+    }
+
+    /// The same for what it looks at last. False if it finds nothing.
+    @inline(__always)
+    func prefetchEntry(hash: UInt64) -> Bool {
+        keys.prefetchEntry(hash: hash)
+    }
+
     /// The newest version of a key that a reader of that sequence may see. O(1) on average, and
     /// one step for each version that is newer than that.
     @inline(__always)

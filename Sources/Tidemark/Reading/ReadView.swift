@@ -48,7 +48,15 @@ final class ReadView: @unchecked Sendable {
     func newest(
         of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
     ) throws(StoreError) -> FoundEntry? {
-        let hash = KeyHash.of(key, in: dataset)
+        try newest(
+            of: key, in: dataset, hash: KeyHash.of(key, in: dataset), sequenceMax: sequenceMax)
+    }
+
+    /// The same for whoever has the hash of the key.
+    @inline(__always)
+    func newest(
+        of key: ByteView, in dataset: DatasetID, hash: UInt64, sequenceMax: UInt64
+    ) throws(StoreError) -> FoundEntry? {
         for index in unsafe 0..<memtableReferences.count {
             let found = unsafe memtableReferences[index]._withUnsafeGuaranteedRef { memtable in
                 memtable.newest(of: key, in: dataset, hash: hash, sequenceMax: sequenceMax)
@@ -69,8 +77,7 @@ final class ReadView: @unchecked Sendable {
     /// Has the processor fetch what a search for a key looks at first, in each memtable and each
     /// run: who searches for many can say so some keys ahead, and need not wait for memory then.
     @inline(__always)
-    func prefetch(_ key: ByteView, in dataset: DatasetID) {
-        let hash = KeyHash.of(key, in: dataset)
+    func prefetch(_ key: ByteView, in dataset: DatasetID, hash: UInt64) {
         for index in unsafe 0..<memtableReferences.count {
             unsafe memtableReferences[index]._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
         }
@@ -81,19 +88,51 @@ final class ReadView: @unchecked Sendable {
         }
     }
 
+    /// The same for what it looks at second, in the memtables: what comes first must be there.
+    @inline(__always)
+    func prefetchNode(hash: UInt64) {
+        for index in unsafe 0..<memtableReferences.count {
+            unsafe memtableReferences[index]._withUnsafeGuaranteedRef {
+                $0.prefetchNode(hash: hash)
+            }
+        }
+    }
+
+    /// The same for the entry that it finds. What comes before must be there.
+    @inline(__always)
+    func prefetchEntry(of key: ByteView, in dataset: DatasetID, hash: UInt64) {
+        for index in unsafe 0..<memtableReferences.count {
+            let isThere = unsafe memtableReferences[index]._withUnsafeGuaranteedRef {
+                $0.prefetchEntry(hash: hash)
+            }
+            if isThere { return }
+        }
+        for index in unsafe 0..<runReferences.count {
+            let isThere = unsafe runReferences[index]._withUnsafeGuaranteedRef {
+                $0.prefetchEntry(of: key, in: dataset, hash: hash)
+            }
+            if isThere { return }
+        }
+    }
+
     /// Whether there is a version of a key in the memtables or in a run before that one. O(1) in
     /// each of them.
     func hasNewer(
         than run: Int, of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
     ) throws(StoreError) -> Bool {
         let hash = KeyHash.of(key, in: dataset)
-        for memtable in memtables {
-            let found = memtable.newest(
-                of: key, in: dataset, hash: hash, sequenceMax: sequenceMax)
-            if found != nil { return true }
+        for index in unsafe 0..<memtableReferences.count {
+            let isFound = unsafe memtableReferences[index]._withUnsafeGuaranteedRef { memtable in
+                memtable.newest(of: key, in: dataset, hash: hash, sequenceMax: sequenceMax) != nil
+            }
+            if isFound { return true }
         }
-        for newer in runs[..<run] {
-            guard let found = try newer.newest(of: key, in: dataset, hash: hash) else { continue }
+        for index in 0..<run {
+            let found = try unsafe runReferences[index].withBorrowed {
+                (newer) throws(StoreError) in
+                try newer.newest(of: key, in: dataset, hash: hash)
+            }
+            guard let found else { continue }
             found.release()
             return true
         }

@@ -45,47 +45,37 @@ extension PageComparison {
         let localCoversOthers: Bool
     }
 
-    /// Two versions neither of which descends from the other.
+    /// Two versions neither of which descends from the other. Numbers alone: of a page all records
+    /// may be in conflict, and copies of vectors and authors are counted one by one.
     struct Concurrent {
         let item: MergePage.Item
         let index: Int
-        let incoming: IncomingOrigin
-        let local: LocalOrigin
         let localNumber: Int
-        let localCounter: UInt64
         let localTime: UInt64
-
-        var theirs: Dot { Dot(replica: incoming.replica, counter: item.counter) }
-        var ours: Dot { Dot(replica: local.replica, counter: localCounter) }
+        let theirs: Dot
+        let ours: Dot
+        let pair: Pair
+        /// Of the incoming one's origin.
+        let toldThrough: UInt64
+        /// Of the local one's origin.
+        let seenThrough: UInt64
+        /// Of the local one's origin.
+        let own: UInt64
 
         /// Whether the version that joins them may claim to have seen more: see ``SharedMerges``.
         func maySeeMore(isIncoming: Bool) -> Bool {
             // What one has seen that outlived something its writer need not have known.
-            guard item.highest <= incoming.toldThrough, localCounter <= local.seenThrough,
+            guard item.highest <= toldThrough, ours.counter <= seenThrough,
                 !HybridTime(rawValue: max(item.time, localTime)).isOutliving
             else { return false }
             return isIncoming
-                ? item.highest == item.counter && local.vector[incoming.replica] <= item.counter
-                : local.own <= localCounter && incoming.others[local.replica] <= localCounter
+                ? item.highest == item.counter && pair.localSeesIncoming <= item.counter
+                : own <= ours.counter && pair.incomingSeesLocal <= ours.counter
         }
 
         /// The order by which last writer wins, as ``Version/isLater(than:)``.
         var isIncomingLater: Bool {
             item.time != localTime ? item.time > localTime : theirs > ours
-        }
-
-        /// All that both have seen.
-        func union() -> VersionVector {
-            VersionVector(
-                joining: incoming.others, local.vector,
-                Dot(replica: incoming.replica, counter: item.highest), ours)
-        }
-
-        /// What both have seen, as it is stored with one of the two dots.
-        func union(storedWith dot: Dot) -> VersionVector {
-            var union = union()
-            if union[dot.replica] == dot.counter { union.remove(dot.replica) }
-            return union
         }
     }
 }

@@ -42,10 +42,6 @@ struct PageComparison {
     private var pairs: [UInt64: Pair] = [:]
     private var lastPair: (key: UInt64, pair: Pair)?
 
-    /// What a search looks at first is fetched from memory while so many records before are
-    /// compared.
-    private static let searchedAhead = 8
-
     /// - Parameters:
     ///   - ours: what had been seen here before the page is compared, without what is held.
     ///   - told: what the peer had seen when it read the page, without what it holds.
@@ -73,21 +69,25 @@ struct PageComparison {
         _ all: ByteView
     ) throws(StoreError) {
         begin(seen: seen, wiped: wiped)
+        // Each key is searched for in four steps, and hashed once.
+        let hashes: [UInt64] =
+            id == 0
+            ? [] : page.items.map { KeyHash.of(MergePage.key(of: $0, in: all), in: id) }
         for index in page.items.indices {
-            let ahead = index + Self.searchedAhead
-            if id != 0, ahead < page.items.count {
-                view.prefetch(MergePage.key(of: page.items[ahead], in: all), in: id)
-            }
+            if id != 0 { fetch(ahead: index, of: hashes, in: view, id, all) }
             let item = page.items[index]
-            let origin = incoming[Int(item.origin)]
-            if item.highest <= origin.wipedThrough {
+            let origin = Int(item.origin)
+            if item.highest <= incoming[origin].wipedThrough {
                 decisions.append(Decision(step: .ignore))
                 continue
             }
-            let isSeen = item.highest <= origin.seenThrough && item.counter > origin.wipedOwn
+            let isSeen =
+                item.highest <= incoming[origin].seenThrough
+                && item.counter > incoming[origin].wipedOwn
             guard id != 0,
                 let found = try view.newest(
-                    of: MergePage.key(of: item, in: all), in: id, sequenceMax: .max)
+                    of: MergePage.key(of: item, in: all), in: id, hash: hashes[index],
+                    sequenceMax: .max)
             else {
                 if isSeen { note(.ignore) } else { take(item) }
                 continue
@@ -199,7 +199,7 @@ struct PageComparison {
         _ all: ByteView
     ) throws(StoreError) {
         let stamp = found.entry.stamp
-        let number = localNumber(of: stamp, found.tables)
+        let number = localNumber(of: stamp, found)
         let pair = pair(Int(item.origin), number)
         let localOwn = max(stamp.counter, local[number].own)
         let isDescendant: Bool
@@ -235,9 +235,12 @@ struct PageComparison {
         } else {
             if isSeen { return note(.ignore) }
             let concurrent = Concurrent(
-                item: item, index: index, incoming: incoming[Int(item.origin)],
-                local: local[number], localNumber: number, localCounter: stamp.counter,
-                localTime: stamp.time)
+                item: item, index: index, localNumber: number, localTime: stamp.time,
+                theirs: Dot(
+                    replica: incoming[Int(item.origin)].replica, counter: item.counter),
+                ours: Dot(replica: local[number].replica, counter: stamp.counter), pair: pair,
+                toldThrough: incoming[Int(item.origin)].toldThrough,
+                seenThrough: local[number].seenThrough, own: local[number].own)
             return try settle(concurrent, found, all)
         }
         try compareVersions(item, at: index, with: found)
@@ -363,7 +366,7 @@ struct PageComparison {
     ) throws(StoreError) {
         var merge = Merge(
             dot: both.ours, time: HybridTime(rawValue: both.localTime),
-            author: both.local.author, vector: VersionVector())
+            author: local[both.localNumber].author, vector: VersionVector())
         share(&merge, both, isIncoming: false)
         try keep(both.item, .keepJoined, merge, found)
     }
@@ -373,14 +376,15 @@ struct PageComparison {
     /// Gives a merge its vector, or puts it down for one that it shares.
     private mutating func share(_ merge: inout Merge, _ both: Concurrent, isIncoming: Bool) {
         guard mayShare, both.maySeeMore(isIncoming: isIncoming) else {
-            merge.vector = both.union(storedWith: merge.dot)
+            merge.vector = union(
+                both.item, with: both.localNumber, at: both.ours.counter, storedWith: merge.dot)
             return
         }
         let origin = Int(both.item.origin)
         shared.add(
             SharedMerges.Member(
                 merge: merges.count, item: both.index, local: both.localNumber,
-                localCounter: both.localCounter),
+                localCounter: both.ours.counter),
             origin: origin, highest: both.item.highest)
         merge.group = shared.number(
             ofOrigin: isIncoming ? origin : both.localNumber, isIncoming: isIncoming
@@ -389,18 +393,31 @@ struct PageComparison {
         }
     }
 
+    /// What a version of the page and one that is here have seen, as it is stored with one of the
+    /// two dots.
+    private func union(
+        _ item: MergePage.Item, with localNumber: Int, at localCounter: UInt64,
+        storedWith dot: Dot
+    ) -> VersionVector {
+        let theirs = incoming[Int(item.origin)]
+        let ours = local[localNumber]
+        var union = VersionVector(
+            joining: theirs.others, ours.vector,
+            Dot(replica: theirs.replica, counter: item.highest),
+            Dot(replica: ours.replica, counter: localCounter))
+        if union[dot.replica] == dot.counter { union.remove(dot.replica) }
+        return union
+    }
+
     /// Completes the merges that were put down.
     private mutating func shareVectors() {
         guard !shared.members.isEmpty else { return }
         guard shared.isWorthIt else {
             for member in shared.members {
-                let item = page.items[member.item]
-                let both = Concurrent(
-                    item: item, index: member.item, incoming: incoming[Int(item.origin)],
-                    local: local[member.local], localNumber: member.local,
-                    localCounter: member.localCounter, localTime: 0)
                 merges[member.merge].group = nil
-                merges[member.merge].vector = both.union(storedWith: merges[member.merge].dot)
+                merges[member.merge].vector = union(
+                    page.items[member.item], with: member.local, at: member.localCounter,
+                    storedWith: merges[member.merge].dot)
                 countDefinition(of: merges[member.merge].vector)
             }
             return
@@ -420,14 +437,14 @@ struct PageComparison {
 // MARK: - Origins
 
 extension PageComparison {
-    private mutating func localNumber(of stamp: Stamp, _ tables: VersionTables) -> Int {
-        let key = LocalKey(tables: ObjectIdentifier(tables), origin: stamp.origin)
+    private mutating func localNumber(of stamp: Stamp, _ found: FoundEntry) -> Int {
+        let key = LocalKey(tables: found.tablesID, origin: stamp.origin)
         if let lastLocal, lastLocal.key == key { return lastLocal.number }
         let number: Int
         if let known = localNumbers[key] {
             number = known
         } else {
-            let (replica, vector, author) = tables.source(of: stamp.origin)
+            let (replica, vector, author) = found.tables.source(of: stamp.origin)
             number = local.count
             local.append(
                 LocalOrigin(

@@ -110,8 +110,10 @@ struct SharedMerges {
     mutating func number(
         ofOrigin index: Int, isIncoming: Bool, _ group: () -> Group
     ) -> Int {
-        let known = isIncoming ? incomingGroups : localGroups
-        if index < known.count, known[index] >= 0 { return known[index] }
+        let known =
+            isIncoming
+            ? Self.number(at: index, in: incomingGroups) : Self.number(at: index, in: localGroups)
+        if known >= 0 { return known }
         let group = group()
         let number = groupNumbers[group] ?? groups.count
         if number == groups.count {
@@ -124,6 +126,11 @@ struct SharedMerges {
             Self.put(number, at: index, in: &localGroups)
         }
         return number
+    }
+
+    /// -1 if there is none.
+    private static func number(at index: Int, in numbers: [Int]) -> Int {
+        index < numbers.count ? numbers[index] : -1
     }
 
     private static func put(_ number: Int, at index: Int, in numbers: inout [Int]) {

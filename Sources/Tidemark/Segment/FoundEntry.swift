@@ -45,6 +45,12 @@ struct FoundEntry {
 
     var tables: VersionTables { unsafe tablesReference.takeUnretainedValue() }
 
+    /// Which tables these are, without counting a reference to them.
+    @inline(__always)
+    var tablesID: ObjectIdentifier {
+        unsafe tablesReference._withUnsafeGuaranteedRef { ObjectIdentifier($0) }
+    }
+
     /// The entry is no longer good.
     @inline(__always)
     func release() {

@@ -82,6 +82,14 @@ final class SealedSegment: Sendable {
         unsafe known._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
     }
 
+    /// Has the processor fetch the entry that a search for a key comes to first. False if there is
+    /// none, or if nothing was read here.
+    @inline(__always)
+    func prefetchEntry(hash: UInt64) -> Bool {
+        guard let known = unsafe loaded.reference else { return false }
+        return unsafe known._withUnsafeGuaranteedRef { $0.prefetchEntry(hash: hash) }
+    }
+
     /// The newest version of a key in this segment.
     @inline(__always)
     func newest(

@@ -4,7 +4,9 @@ struct SegmentChanges {
     private let dataset: DatasetID
     private let since: UInt64
     private var row: Int
-    private var changes: ArraySlice<Change> = []
+    private var changes: [Change] = []
+    /// In `changes`.
+    private var place = 0
     private var isAtEnd = false
 
     init(_ parts: SegmentParts, of dataset: DatasetID, since: UInt64) {
@@ -17,26 +19,36 @@ struct SegmentChanges {
     /// The next change; nil if there is none.
     mutating func peek() throws(StoreError) -> Change? {
         while !isAtEnd {
-            while let change = changes.first {
+            while place < changes.count {
+                let change = changes[place]
                 if change.dataset == dataset, change.syncCount > since { return change }
                 if change.dataset > dataset {
                     isAtEnd = true
                     return nil
                 }
-                changes.removeFirst()
+                place += 1
             }
             guard row < parts.changeBlockCount, parts.changeRow(row).dataset <= dataset else {
                 isAtEnd = true
                 return nil
             }
-            changes = try parts.changes(parts.changeRow(row))[...]
+            changes = try parts.changes(parts.changeRow(row))
+            place = 0
             row += 1
         }
         return nil
     }
 
+    /// Passes over the change that ``peek()`` gave.
     mutating func pop() {
-        changes.removeFirst()
+        place += 1
+    }
+
+    /// The change that comes so many after the next one, if it was read with that.
+    @inline(__always)
+    func ahead(_ count: Int) -> Change? {
+        let index = place + count
+        return index < changes.count ? changes[index] : nil
     }
 }
 

@@ -57,6 +57,19 @@ final class SegmentRun: @unchecked Sendable {
         }
     }
 
+    /// Has the processor fetch the entry that a search for a key comes to first. False if there is
+    /// none, as far as that is known without touching the disk.
+    @inline(__always)
+    func prefetchEntry(of key: ByteView, in dataset: DatasetID, hash: UInt64) -> Bool {
+        if isSingle {
+            return unsafe first._withUnsafeGuaranteedRef { $0.prefetchEntry(hash: hash) }
+        }
+        guard let known = unsafe bounds.reference else { return false }
+        return unsafe known._withUnsafeGuaranteedRef {
+            $0.prefetchEntry(of: key, in: dataset, hash: hash)
+        }
+    }
+
     private func newestOfMany(
         of key: ByteView, in dataset: DatasetID, hash: UInt64
     ) throws(StoreError) -> FoundEntry? {
@@ -131,6 +144,11 @@ private final class RunBounds: @unchecked Sendable {
     func prefetch(_ key: ByteView, in dataset: DatasetID, hash: UInt64) {
         let first = max(0, lowerBound(key, in: dataset) - 1)
         unsafe segments[first]._withUnsafeGuaranteedRef { $0.prefetch(hash: hash) }
+    }
+
+    func prefetchEntry(of key: ByteView, in dataset: DatasetID, hash: UInt64) -> Bool {
+        let first = max(0, lowerBound(key, in: dataset) - 1)
+        return unsafe segments[first]._withUnsafeGuaranteedRef { $0.prefetchEntry(hash: hash) }
     }
 
     func newest(

@@ -160,17 +160,21 @@ struct VersionWriter {
             put(change, known)
         } else {
             putNewOrigin(change)
+            writer.putVarint(change.syncCount.rawValue)
         }
-        writer.putVarint(change.syncCount.rawValue)
     }
 
+    /// The version of a change and its sync count.
     private mutating func put(_ change: ChangeView, _ origin: WrittenOrigin) {
-        writer.putCount(origin.replica)
-        writer.putVarint(change.counter)
-        writer.putVarint(origin.own > change.counter ? origin.own - change.counter : 0)
-        writer.putCount(origin.vector)
-        writer.putFixed(change.time.rawValue)
-        writer.putCount(origin.author)
+        writer.putPiece { piece in
+            piece.putCount(origin.replica)
+            piece.putVarint(change.counter)
+            piece.putVarint(origin.own > change.counter ? origin.own - change.counter : 0)
+            piece.putCount(origin.vector)
+            piece.putFixed(change.time.rawValue)
+            piece.putCount(origin.author)
+            piece.putVarint(change.syncCount.rawValue)
+        }
     }
 
     private mutating func putNewOrigin(_ change: ChangeView) {

@@ -146,6 +146,28 @@ struct SupersededChangesTests {
         try fixture.store.close()
     }
 
+    /// The walk tells of each change that it left, too, but only until the dataset counts on.
+    ///
+    ///     walk ── page of 10 ── all keys are written anew ── the rest: none of the old changes
+    @Test("What was the newest version during a walk is looked up again once more is written")
+    func writtenBehindTheWalk() throws {
+        let fixture = try StoreFixture(options())
+        for round in 0..<4 {
+            for number in 0..<100 { try fixture.dataset.put("\(round)", for: "key \(number)") }
+        }
+        let memory = ChangeMemory(passedMax: 10, changesMin: 1)
+        let first = try page(of: fixture.dataset, since: .zero, room: 10, memory)
+        #expect(first.changes.count == 10 && memory.walkCount == 1)
+        // Nothing was written: the walk still says it all.
+        let same = try page(of: fixture.dataset, since: first.through, room: 10, memory)
+        #expect(try page(of: fixture.dataset, since: first.through, room: 10, nil) == same)
+        for number in 0..<100 { try fixture.dataset.put("new", for: "key \(number)") }
+        let rest = try page(of: fixture.dataset, since: same.through, room: 999, memory)
+        #expect(rest.changes.count == 100 && rest.isLast)
+        #expect(try page(of: fixture.dataset, since: same.through, room: 999, nil) == rest)
+        try fixture.store.close()
+    }
+
     @Test("Few changes, or a small part of all, are looked at one by one")
     func fewAreNotWorthIt() throws {
         let fixture = try StoreFixture(options())
