@@ -263,8 +263,8 @@ extension Engine {
         guard let state = memo.state else { return }
         state.syncCount = max(state.syncCount, stamp.syncCount)
         if stamp.expiresAt > 0 { noteExpiry(of: entry.kind, stamp.expiresAt, in: state) }
-        // What was written before and is stored once more, joined with what others had seen, was not
-        // dated then.
+        // What was written before and is stored once more, joined with what others had seen, was
+        // not dated then.
         let isWrittenHere = memo.isOwn && stamp.counter > memo.counter
         memo.counter = max(memo.counter, stamp.counter)
         if !memo.isOwn { state.noteApplied(memtable.tables.version(of: entry).vector) }

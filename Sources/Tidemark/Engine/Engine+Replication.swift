@@ -42,14 +42,7 @@ extension Engine {
             stamps.counts.before = state.syncCount
             try applyLifecycle(of: batch, to: state, &block, memtable)
             if let drawn = batch.drawn { note(VersionVector([drawn]), in: state, &block) }
-            for write in batch.writes {
-                let dot = try write.key.withBytes { (key) throws(StoreError) -> Dot in
-                    try (write.value ?? []).withBytes { (value) throws(StoreError) -> Dot in
-                        apply(write, key, value, to: state, &block, memtable)
-                    }
-                }
-                stamps.dots.append(dot)
-            }
+            stamps.dots = try apply(batch.writes, to: state, &block, memtable)
             stamps.counts.after = state.syncCount
             try apply(batch.drops, to: state, &block, memtable)
             for replica in batch.disowned {
@@ -79,6 +72,23 @@ extension Engine {
         if retired != 0 { try forget(retired) }
         try makeDurable(position, nil)
         return []
+    }
+
+    /// Applies the writes of a batch, and returns what each became. Under `monitor`.
+    private func apply(
+        _ writes: [ReplicatedWrite], to state: DatasetState,
+        _ block: inout LogBlockWriter, _ memtable: Memtable
+    ) throws(StoreError) -> [Dot] {
+        var dots: [Dot] = []
+        for write in writes {
+            let dot = try write.key.withBytes { (key) throws(StoreError) -> Dot in
+                try (write.value ?? []).withBytes { (value) throws(StoreError) -> Dot in
+                    apply(write, key, value, to: state, &block, memtable)
+                }
+            }
+            dots.append(dot)
+        }
+        return dots
     }
 
     /// The keys of a batch of which another version is here than the one it goes by. Under

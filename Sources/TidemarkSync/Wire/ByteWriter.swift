@@ -60,7 +60,7 @@ struct ByteWriter {
         unsafe withUnsafeTemporaryAllocation(
             byteCount: NumberPiece.byteCountMax, alignment: 8
         ) { memory in
-            guard let base = unsafe memory.baseAddress else { return }
+            guard let base = memory.baseAddress else { return }
             var piece = unsafe NumberPiece(at: base)
             body(&piece)
             // What was put is within the memory: each number was checked to have room.
