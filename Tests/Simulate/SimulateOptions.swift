@@ -19,10 +19,13 @@ struct SimulateOptions {
     var isMixed = false
     /// Whether to look for the first seed that finds each bug that can be planted.
     var findsBugs = false
+    /// Whether the run goes on after a seed that fails, and only counts what it finds.
+    var goesOn = false
 
     static let usage = """
         usage: Simulate --seed N [--seconds S] [--seeds N] [--only] [--trace] [--bug NAME]
                         [--traits NAME+NAME...|mixed] [--bugs] [--find forked|dragged]
+                        [--go-on]
         traits: \(SimulatedTraits.named.map(\.name).joined(separator: ", "))
         bugs that can be planted: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
         """
@@ -35,6 +38,7 @@ struct SimulateOptions {
             case "--only": isSingle = true
             case "--trace": printsTrace = true
             case "--bugs": findsBugs = true
+            case "--go-on": goesOn = true
             default:
                 guard let value = rest.popFirst(), take(name, value) else { return nil }
             }

@@ -13,6 +13,7 @@ struct SimulateRun {
     private var crashCount = 0
     private var conflictCount = 0
     private var virtualSeconds = 0.0
+    private var findingCount = 0
 
     init(_ options: SimulateOptions) {
         self.options = options
@@ -71,8 +72,12 @@ struct SimulateRun {
                 say("trace \(String(outcome.trace.hash, radix: 16))")
             }
             if let violation = outcome.violation {
-                tell(violation, seed, settings, steps)
-                return false
+                findingCount += 1
+                guard options.goesOn else {
+                    tell(violation, seed, settings, steps)
+                    return false
+                }
+                say("finding: \(violation.kind): \(repetition(of: seed))")
             }
             next = Seed(next.rawValue &+ 1)
             if Self.now() > nextLine {
@@ -85,8 +90,10 @@ struct SimulateRun {
         say(
             "simulate: \(exchangeCount) exchanges, \(conflictCount) conflicts, "
                 + "\(crashCount) crashes,")
-        say("          \(Int(virtualSeconds)) virtual seconds; nothing was found")
-        return true
+        say(
+            "          \(Int(virtualSeconds)) virtual seconds; "
+                + (findingCount == 0 ? "nothing was found" : "\(findingCount) findings"))
+        return findingCount == 0
     }
 
     private mutating func count(_ outcome: SimulationOutcome, _ steps: [Step]) {
@@ -119,7 +126,11 @@ struct SimulateRun {
         for step in shortest { say("  \(step)") }
         say("the trace of these:")
         outcome.trace.lines.suffix(200).forEach { say("  \($0)") }
-        say("again: tools/simulate --only --seed \(seed)\(options.repetition)")
+        say("again: \(repetition(of: seed))")
+    }
+
+    private func repetition(of seed: Seed) -> String {
+        "tools/simulate --only --seed \(seed)\(options.repetition)"
     }
 }
 

@@ -2,7 +2,7 @@
 // with against each other and against what was acknowledged. A seed that fails is shrunk to the
 // shortest schedule that still fails, and printed; the status is then 1.
 //
-//     Simulate --seed N --seconds S [--only] [--bug NAME] [--find forked,dragged] [--trace]
+//     Simulate --seed N --seconds S [--only] [--go-on] [--bug NAME] [--trace] ...
 
 import Glibc
 import Simulation

@@ -6,23 +6,12 @@
 require_everything
 require_packages python3-venv openssl curl
 
-# Of the last run, unless what is wanted has changed.
-python="$PWD/.build-cognito/python/bin/python3"
-wanted=.build-cognito/requirements.txt
-if ! cmp -s tools/cognito/requirements.txt "$wanted" || [[ ! -x "$python" ]]; then
-    rm -rf .build-cognito/python
-    mkdir -p .build-cognito
-    python3 -m venv .build-cognito/python
-    # Compiled as they are imported: most of the clients' modules never are.
-    "$python" -m pip install --quiet --disable-pip-version-check --no-compile \
-        -r tools/cognito/requirements.txt
-    cp tools/cognito/requirements.txt "$wanted"
-fi
+python="$(python_environment "$PWD/.build-cognito" tools/cognito/requirements.txt)"
 # Nothing is left in the repository, and a module is compiled once.
 export PYTHONPYCACHEPREFIX="$PWD/.build-cognito/compiled"
 
 tidemark="${TIDEMARK:-}"
 if [[ -z "$tidemark" ]]; then
-    tidemark="$(swift build --show-bin-path)/tidemark"
-    [[ -x "$tidemark" ]] || swift build --product tidemark </dev/null
+    tidemark="$(swift_build --show-bin-path)/tidemark"
+    [[ -x "$tidemark" ]] || swift_build --product tidemark
 fi

@@ -15,6 +15,16 @@ swift_build() { # ARGUMENTS...
     SWIFT_DETERMINISTIC_HASHING=1 swift build "$@" </dev/null
 }
 
+# Builds a product as it is released, where what it looks for takes more work than a debug build can
+# do. Only products that need no networking package are built so: that takes a minute, not ten.
+optimised_build() { # PRODUCT
+    swift_build -c release --product "$1"
+}
+
+optimised_path() {
+    swift_build -c release --show-bin-path
+}
+
 # Ends the script unless a Swift toolchain is on the path.
 require_swift() {
     command -v swift >/dev/null \
@@ -50,4 +60,19 @@ require_packages() {
 require_everything() {
     require_swift
     require_packages git pkg-config liblz4-dev libxxhash-dev unicode-data
+}
+
+# Python with the packages that a file names, in an environment of its own below a directory; made
+# anew only if what is wanted has changed. Prints the interpreter's path.
+python_environment() { # DIRECTORY REQUIREMENTS
+    local python="$1/python/bin/python3"
+    if ! cmp -s "$2" "$1/requirements.txt" || [[ ! -x "$python" ]]; then
+        rm -rf "$1/python"
+        mkdir -p "$1"
+        python3 -m venv "$1/python"
+        # Compiled as they are imported: most of the modules never are.
+        "$python" -m pip install --quiet --disable-pip-version-check --no-compile -r "$2" >&2
+        cp "$2" "$1/requirements.txt"
+    fi
+    printf '%s\n' "$python"
 }
