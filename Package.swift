@@ -15,11 +15,21 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ImmutableWeakCaptures"),
 ]
 
-/// Products of other packages are used only with the traits `Networking` and `Observability`, which
-/// are on by default. A service that embeds the store alone names this package with `traits: []`
-/// and then resolves none of them.
+/// Products of other packages are used only with the traits `Command`, `Networking` and
+/// `Observability`, which are on by default. A service that embeds the store alone names this
+/// package with `traits: []` and then resolves none of them.
 func networking(_ name: String, _ package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: .when(traits: ["Networking"]))
+}
+
+/// What the command line takes beside the store.
+func command(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Command"]))
+}
+
+/// A target of this package that is there with the network alone.
+func networked(_ target: String) -> Target.Dependency {
+    .target(name: target, condition: .when(traits: ["Networking"]))
 }
 
 /// swift-log and swift-metrics.
@@ -39,13 +49,16 @@ let package = Package(
     ],
     traits: [
         .trait(
+            name: "Command",
+            description: "The command line tool; alone, it has all but what needs a network."),
+        .trait(
             name: "Networking",
-            description: "The HTTP transport, the hub and the command line tool.",
+            description: "The HTTP transport and the hub, and what the tool does with them.",
             enabledTraits: ["Observability"]),
         .trait(
             name: "Observability",
             description: "What happens in a store, passed on to swift-log and swift-metrics."),
-        .default(enabledTraits: ["Networking", "Observability"]),
+        .default(enabledTraits: ["Command", "Networking", "Observability"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.2"),
@@ -124,17 +137,19 @@ let package = Package(
         .executableTarget(
             name: "tidemark",
             dependencies: [
-                "Tidemark", "TidemarkSync", "TidemarkHTTP", "TidemarkHub", "TidemarkObservability",
-                networking("ArgumentParser", "swift-argument-parser"),
+                "Tidemark", "TidemarkSync",
+                networked("TidemarkHTTP"), networked("TidemarkHub"),
+                networked("TidemarkObservability"),
+                command("ArgumentParser", "swift-argument-parser"),
+                command("UnixSignals", "swift-service-lifecycle"),
                 networking("Logging", "swift-log"),
                 networking("ServiceLifecycle", "swift-service-lifecycle"),
-                networking("UnixSignals", "swift-service-lifecycle"),
             ],
             path: "tools/tidemark",
             swiftSettings: settings),
         .executableTarget(
             name: "demo-app",
-            dependencies: ["Tidemark", "TidemarkSync", "TidemarkHTTP"],
+            dependencies: ["Tidemark", "TidemarkSync", networked("TidemarkHTTP")],
             path: "tools/demo-app",
             swiftSettings: settings),
         .target(
@@ -206,7 +221,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["Tidemark", "TidemarkSync", "TestSupport", "tidemark"],
+            dependencies: ["Tidemark", "TidemarkSync", "TidemarkHub", "TestSupport", "tidemark"],
             exclude: ["Golden"],
             swiftSettings: settings),
     ]

@@ -2,7 +2,7 @@ import Tidemark
 import TidemarkSync
 
 /// One of the demo's two services: it embeds a store, works on it alone, and now and then
-/// synchronises it with the hub.
+/// meets the other one.
 struct Service {
     static let characters = "characters"
     static let notes = "notes"
@@ -52,15 +52,10 @@ struct Service {
         try store.dataset(dataset).text(key) ?? "(none)"
     }
 
-    /// Exchanges both datasets with the hub: the characters under last writer wins, the notes
-    /// under a merge of our own.
-    func synchronize(with hub: some SyncTransport) async throws -> [SyncResult] {
-        let characters = try await store.synchronize(
-            with: hub, datasets: [Self.characters],
-            options: SyncOptions(policy: .lastWriterWins))
-        let notes = try await store.synchronize(
-            with: hub, datasets: [Self.notes],
-            options: SyncOptions(policy: .custom { NotesMerge.settle($0) }))
-        return characters + notes
-    }
+    /// How conflicts are settled: those of the characters by last writer wins, those of the notes
+    /// by a merge of our own.
+    static let settlements = [
+        (dataset: characters, options: SyncOptions(policy: .lastWriterWins)),
+        (dataset: notes, options: SyncOptions(policy: .custom { NotesMerge.settle($0) })),
+    ]
 }

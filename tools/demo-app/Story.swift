@@ -11,11 +11,12 @@ struct Story {
     let south: Service
     let files: CharacterFiles
 
-    func tell(through hub: some SyncTransport) async throws {
+    func tell(meeting: some Meeting) async throws {
         try importApart()
-        try await meet(hub)
+        heading("First meeting, \(meeting.way): equal records are no conflict")
+        _ = try await meet(meeting)
         try await editApart()
-        try await settle(hub)
+        try await settle(meeting)
         try compare()
         try north.store.close()
         try south.store.close()
@@ -30,13 +31,6 @@ struct Story {
                 "\(service.name): \(files.characters.count) characters and notes on "
                     + "\(files.notes.count) of them in \(seconds(time)) s, "
                     + "replica \(service.store.replicaID.shortDescription)")
-        }
-    }
-
-    private func meet(_ hub: some SyncTransport) async throws {
-        heading("First meeting through the hub: equal records are no conflict")
-        for service in [north, south, north] {
-            try await synchronize(service, hub)
         }
     }
 
@@ -70,12 +64,9 @@ struct Story {
         }
     }
 
-    private func settle(_ hub: some SyncTransport) async throws {
+    private func settle(_ meeting: some Meeting) async throws {
         heading("Second meeting: the conflicts are settled")
-        var conflicts = 0
-        for service in [north, south, north] {
-            conflicts += try await synchronize(service, hub)
-        }
+        let conflicts = try await meet(meeting)
         guard conflicts == 2 else {
             throw DemoError("\(conflicts) conflicts were settled, and 2 were made")
         }
@@ -100,22 +91,26 @@ struct Story {
         }
     }
 
-    @discardableResult
-    private func synchronize(_ service: Service, _ hub: some SyncTransport) async throws -> Int {
-        let results = try await service.synchronize(with: hub)
-        for result in results {
-            print(
-                "\(padded(service.name, 7))\(padded(result.dataset, 12))"
-                    + "pulled \(padded(String(result.pulled), 7))"
-                    + "pushed \(padded(String(result.pushed), 7))"
-                    + "conflicts \(padded(String(result.conflicts), 3))"
-                    + "\((result.bytesReceived + result.bytesSent + 1_023) / 1_024) KiB")
-            for settled in result.settled {
-                let key = String(decoding: settled.key, as: UTF8.self)
-                print("       settled U+\(key): \(settled.decision.rawValue)")
-            }
+    /// Returns how many conflicts were settled.
+    private func meet(_ meeting: some Meeting) async throws -> Int {
+        let steps = try await meeting.meet(north, south)
+        for (service, results) in steps {
+            for result in results { tell(result, of: service) }
         }
-        return results.reduce(0) { $0 + $1.conflicts }
+        return steps.reduce(0) { $1.results.reduce($0) { $0 + $1.conflicts } }
+    }
+
+    private func tell(_ result: SyncResult, of service: Service) {
+        print(
+            "\(padded(service.name, 7))\(padded(result.dataset, 12))"
+                + "pulled \(padded(String(result.pulled), 7))"
+                + "pushed \(padded(String(result.pushed), 7))"
+                + "conflicts \(padded(String(result.conflicts), 3))"
+                + "\((result.bytesReceived + result.bytesSent + 1_023) / 1_024) KiB")
+        for settled in result.settled {
+            let key = String(decoding: settled.key, as: UTF8.self)
+            print("       settled U+\(key): \(settled.decision.rawValue)")
+        }
     }
 
     /// Both versions of both records.

@@ -17,30 +17,45 @@ struct TidemarkCommand: AsyncParsableCommand {
             \(CommandStatus.helpTable)
             """,
         version: "0.1.0",
-        subcommands: [
-            PutCommand.self, GetCommand.self, DeleteCommand.self, ScanCommand.self,
-            ImportCommand.self, ExportCommand.self, DatasetsCommand.self, InspectCommand.self,
-            StatsCommand.self, LogCommand.self, HistoryCommand.self, WhyCommand.self,
-            DiffCommand.self, DigestCommand.self, ReportCommand.self, TopCommand.self,
-            VerifyCommand.self, RepairCommand.self, SalvageCommand.self, BackupCommand.self,
-            RestoreCommand.self, CompactCommand.self, SyncCommand.self, HealCommand.self,
-            PeersCommand.self, PendingCommand.self, FailedCommand.self, ConflictsCommand.self,
-            QuarantineCommand.self, BundleCommand.self, CheckBundleCommand.self, ServeCommand.self,
-            BenchCommand.self, SimulateCommand.self, SoakCommand.self, ManualCommand.self,
-            CompletionsCommand.self,
+        // First what newcomers need, in the order in which they need it.
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Store",
+                subcommands: [
+                    PutCommand.self, GetCommand.self, ScanCommand.self, ImportCommand.self,
+                ]),
+            CommandGroup(
+                name: "Look inside", subcommands: [InspectCommand.self, LogCommand.self]),
+            CommandGroup(name: "Synchronise", subcommands: [NetworkCommands.sync]),
+            CommandGroup(name: "Serve", subcommands: [NetworkCommands.serve]),
+            CommandGroup(name: "Repair", subcommands: [VerifyCommand.self, RepairCommand.self]),
+            CommandGroup(name: "Other", subcommands: others),
         ])
 
+    private static let others: [any ParsableCommand.Type] = [
+        DeleteCommand.self, ExportCommand.self, DatasetsCommand.self, StatsCommand.self,
+        HistoryCommand.self, WhyCommand.self, DiffCommand.self, DigestCommand.self,
+        ReportCommand.self, TopCommand.self, BackupCommand.self, RestoreCommand.self,
+        SalvageCommand.self, CompactCommand.self, NetworkCommands.heal, PeersCommand.self,
+        PendingCommand.self, FailedCommand.self, ConflictsCommand.self, QuarantineCommand.self,
+        BundleCommand.self, CheckBundleCommand.self, BenchCommand.self, SimulateCommand.self, SoakCommand.self,
+        ManualCommand.self, CompletionsCommand.self,
+    ]
+
+    /// All commands, in the order of the help.
+    private static let all = configuration.groupedSubcommands.flatMap(\.subcommands)
+
     /// What may stand behind `tidemark`.
-    static let names = configuration.subcommands.compactMap { $0.configuration.commandName }
+    static let names = all.compactMap { $0.configuration.commandName }
 
     /// Those of them that are no groups of other commands.
-    static let plainNames = configuration.subcommands.filter {
+    static let plainNames = all.filter {
         $0.configuration.subcommands.isEmpty
     }.compactMap { $0.configuration.commandName }
 
     /// The help of a command that stands behind `tidemark`, as it is shown; nil if there is none.
     static func help(of name: String) -> String? {
-        configuration.subcommands.first { $0.configuration.commandName == name }
+        all.first { $0.configuration.commandName == name }
             .map { HelpText.fitted(helpMessage(for: $0, columns: HelpText.columnsMax)) }
     }
 

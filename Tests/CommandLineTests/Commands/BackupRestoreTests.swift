@@ -2,6 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 import Tidemark
+import TidemarkHub
 
 @testable import tidemark
 
@@ -74,6 +75,7 @@ struct BackupRestoreTests {
             tool.path("backup"), tool.path("restored"), tool.path("past")
         )
         let name = "console-audit.jsonl"
+        #expect(HubFiles.consoleAudit == name)
         let first = Array("{\"id\":\"1\"}\n".utf8)
         try Files.write(first, to: "\(names.store)/\(name)")
         try await expectUnchanged(names.store) {

@@ -9,7 +9,7 @@ struct ImportCommand: AsyncParsableCommand {
             'tidemark import STORE DATASET FILE' is short for 'tidemark import file ...': write \
             ./file or ./cognito for a store that is called so.
             """,
-        subcommands: [ImportFileCommand.self, ImportCognitoCommand.self],
+        subcommands: [ImportFileCommand.self, NetworkCommands.importCognito],
         defaultSubcommand: ImportFileCommand.self)
 }
 

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Tidemark
-import TidemarkHTTP
 
 struct TopCommand: StoreCommand {
     static let configuration = CommandConfiguration(
@@ -58,7 +57,7 @@ struct TopCommand: StoreCommand {
     private func topSource() throws -> any TopSource {
         guard isHub else { return StoreTopSource(StoreArgument(path: source)) }
         let token = try tokenFile.map { try TokenOption.token(in: $0) }
-        return HubTopSource(reader: MetricsReader(url: source, token: token))
+        return try NetworkCommands.topSource(url: source, token: token)
     }
 
     private func run(_ top: any TopSource, _ output: OutputStream) async throws {

@@ -1,6 +1,5 @@
 import Glibc
 import Tidemark
-import TidemarkHub
 
 /// The audit file of a hub's console. It lies in the directory of the store without being part of
 /// it, and goes along with the store into a backup and out of one: who must be able to say who
@@ -10,6 +9,9 @@ import TidemarkHub
 /// no edit is in the copy without its line, also while the hub runs. What is cut off of a last line
 /// that is just being written counts as no line.
 enum HubAudit {
+    /// As the hub calls it; a test holds the two against each other, since this command is also
+    /// built without the hub.
+    static let fileName = "console-audit.jsonl"
     private static let chunkBytes = 64 << 10
 
     /// Copies the file, if the store has one, over that of an earlier copy: whole and durable, or
@@ -17,9 +19,9 @@ enum HubAudit {
     ///
     /// - Returns: how many bytes it has; nil if there is none.
     static func copy(from store: String, to directory: String) throws -> UInt64? {
-        let source = "\(store)/\(HubFiles.consoleAudit)"
+        let source = "\(store)/\(fileName)"
         guard unsafe access(source, F_OK) == 0 else { return nil }
-        let target = "\(directory)/\(HubFiles.consoleAudit)"
+        let target = "\(directory)/\(fileName)"
         // Should nobody be left to remove it, the next backup does: by this ending.
         let temporary = "\(target).\(getpid()).new"
         // As private as the hub makes it.
@@ -63,6 +65,6 @@ enum HubAudit {
 
     /// For people, of what was copied.
     static func line(_ byteCount: UInt64) -> String {
-        "audit   \(Quantities.bytes(byteCount)) of \(HubFiles.consoleAudit)"
+        "audit   \(Quantities.bytes(byteCount)) of \(fileName)"
     }
 }

@@ -1,3 +1,4 @@
+#if Networking
 import ArgumentParser
 import Tidemark
 import TidemarkHTTP
@@ -100,3 +101,4 @@ struct HealCommand: StoreCommand {
         }
     }
 }
+#endif

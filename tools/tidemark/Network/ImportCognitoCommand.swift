@@ -1,3 +1,4 @@
+#if Networking
 import ArgumentParser
 import Glibc
 import Synchronization
@@ -223,3 +224,4 @@ extension JSONLine {
         add("problems", report.problemCount)
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Networking
 import ArgumentParser
 import Logging
 import ServiceLifecycle
@@ -201,3 +202,4 @@ struct ListenAddress: Hashable {
         host.contains(":") ? "[\(host)]" : host
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Networking
 import Tidemark
 import TidemarkHTTP
 import TidemarkSync
@@ -107,3 +108,4 @@ extension JSONLine {
         if let error = outcome.error { add("error", error.code.description) }
     }
 }
+#endif

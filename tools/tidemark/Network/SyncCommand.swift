@@ -1,3 +1,4 @@
+#if Networking
 import ArgumentParser
 import Synchronization
 import Tidemark
@@ -93,37 +94,4 @@ struct SyncCommand: StoreCommand {
         try table.finish()
     }
 }
-
-extension JSONLine {
-    init(_ result: SyncResult) {
-        self.init()
-        add("dataset", result.dataset)
-        add("peer", result.remoteReplica.description)
-        add("pulled", result.pulled)
-        add("pushed", result.pushed)
-        add("conflicts", result.conflicts)
-        add("quarantined", result.quarantined)
-        add("bytesReceived", result.bytesReceived)
-        add("bytesSent", result.bytesSent)
-        add("attempts", result.attempts)
-        add("localSyncCount", result.localSyncCount.rawValue)
-        add("remoteSyncCount", result.remoteSyncCount.rawValue)
-    }
-}
-
-extension SyncError: ReportableError {
-    var exitStatus: CommandStatus {
-        switch code {
-        case .unreachable, .peerFailed: .unavailable
-        case .unauthorized: .refused
-        case .protocolMismatch: .tooNew
-        case .badMessage, .tooLarge: .protocolBroken
-        case .conflictPending, .datasetDeleted, .wrongBundle, .partialReplica, .recordRefused:
-            .negative
-        case .contended, .cancelled, .peerChanged: .busy
-        case .sameReplica, .damagedBundle: .badData
-        case .store: storeError.map { CommandStatus($0.code) } ?? .defect
-        default: .defect
-        }
-    }
-}
+#endif

@@ -8,6 +8,7 @@ enum HelpText {
     static func fitted(_ text: String) -> String {
         guard text.hasPrefix("OVERVIEW:") || text.hasPrefix("USAGE:") else { return text }
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        moveStatusDown(&lines)
         let hasExamples = lines.contains { $0.hasPrefix(examplesLabel) }
         if !hasExamples, let usage = lines.firstIndex(where: { $0.hasPrefix(usageLabel) }) {
             lines.insert(contentsOf: examples(of: lines[usage]), at: usage)
@@ -15,6 +16,16 @@ enum HelpText {
         return lines.flatMap { wrapped($0) }.joined(separator: "\n")
     }
 
+    /// Scripts need the table of exit statuses, and newcomers the commands: those come first.
+    private static func moveStatusDown(_ lines: inout [String]) {
+        guard let start = lines.firstIndex(of: statusLabel) else { return }
+        let end = lines[start...].firstIndex(of: "") ?? lines.endIndex
+        let table = lines[start..<end]
+        lines.removeSubrange(start..<min(end + 1, lines.endIndex))
+        lines += [""] + table
+    }
+
+    private static let statusLabel = "Exit status:"
     private static let usageLabel = "USAGE: "
     private static let examplesLabel = "EXAMPLES:"
 

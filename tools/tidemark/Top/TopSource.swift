@@ -1,24 +1,10 @@
 import Tidemark
-import TidemarkHTTP
 import TidemarkSync
 
 /// Where the figures of the live view come from.
 protocol TopSource {
     func sample() async throws -> TopSample
     func close() async
-}
-
-/// The page of a hub.
-struct HubTopSource: TopSource {
-    let reader: MetricsReader
-
-    func sample() async throws -> TopSample {
-        TopSample(MetricsPage(try await reader.page()))
-    }
-
-    func close() async {
-        await reader.shutdown()
-    }
 }
 
 extension TopSample {
