@@ -14,14 +14,15 @@ children_seconds() {
     }'
 }
 
-# Runs a command as a step, its output shown and kept. Its status is that of the command.
+# Runs a command as a step, its output shown and kept. Its status is that of the command. Call it,
+# and beside, where 'set -e' holds, not in a condition: there no command of a function would end it.
 step() { # NAME COMMAND...
     local name=$1 started=$SECONDS before status=0 log
     shift
     log="$(mktemp "$steps/XXXXXX.log")"
     before="$(children_seconds)"
     printf '\n### %s (after %d s)\n' "$name" "$((SECONDS - steps_started))"
-    # In the background, where 'set -e' holds inside a function, too.
+    # In the background, so that 'set -e' ends a function that is run, and not the step.
     "$@" </dev/null > >(tee "$log") 2>&1 &
     wait $! || status=$?
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$((started - steps_started))" "$((SECONDS - started))" \
@@ -48,11 +49,12 @@ beside() { # FUNCTION...
 # The end of a script's whole run: seconds of each step in the order of their starts, then what of
 # the steps that failed says why, and last the seeds that they fail with. Returns 1 if one failed.
 steps_end() {
-    local started seconds processor status log name failed=()
+    local started seconds processor status log name logs=() failed=()
     printf '\n### steps: seconds from the start, seconds, seconds of a processor\n'
     while IFS=$'\t' read -r started seconds processor status log name; do
         printf '%6d %6d %6d  %-7s %s\n' "$started" "$seconds" "$processor" \
             "$([[ $status == 0 ]] && echo passed || echo FAILED)" "$name"
+        logs+=("$log")
         [[ $status == 0 ]] || failed+=("$log" "$name")
     done < <(sort -n "$steps/rows")
     printf '%6s %6d         in all\n' '' "$((SECONDS - steps_started))"
@@ -65,6 +67,8 @@ steps_end() {
         grep -ohE '(TIDEMARK_SEED|again: |seed )[^,]*0x[0-9a-f]+.*' "${failed[index]}" | sort -u \
             | tail -n 5 | sed "s|^|${failed[index + 1]}: |" || true
     done
+    # What the test runner said, once more at the very end.
+    ((${#failed[@]})) || grep -haE 'Test run with [0-9]+ tests? ' "${logs[@]}" | tail -n 2 || true
     rm -rf "$steps"
     return $((${#failed[@]} > 0))
 }
