@@ -38,7 +38,8 @@ struct TidemarkCommand: AsyncParsableCommand {
         ReportCommand.self, TopCommand.self, BackupCommand.self, RestoreCommand.self,
         SalvageCommand.self, CompactCommand.self, NetworkCommands.heal, PeersCommand.self,
         PendingCommand.self, FailedCommand.self, ConflictsCommand.self, QuarantineCommand.self,
-        BundleCommand.self, CheckBundleCommand.self, BenchCommand.self, SimulateCommand.self, SoakCommand.self,
+        BundleCommand.self, CheckBundleCommand.self, BenchCommand.self, SimulateCommand.self,
+        SoakCommand.self,
         ManualCommand.self, CompletionsCommand.self,
     ]
 
