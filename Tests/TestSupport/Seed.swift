@@ -36,6 +36,14 @@ package struct Seed: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+/// How many random schedules a test draws: as many as it says, times `TIDEMARK_RUNS` of the
+/// environment. All are new ones each time, so many short runs see as much as a few long ones;
+/// `tools/long` asks for more.
+package func schedules(_ count: Int) -> Range<UInt64> {
+    let times = unsafe getenv("TIDEMARK_RUNS").flatMap { unsafe Int(String(cString: $0)) } ?? 1
+    return 0..<UInt64(count * max(1, times))
+}
+
 /// A small, fast generator whose whole state is one number.
 ///
 /// Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators" (SplitMix64, 2014). Not for
