@@ -6,27 +6,32 @@
 steps="$(mktemp -d)"
 steps_started=$SECONDS
 
-# Processor seconds that the ended children of this shell have taken.
+# Puts into `spent` the processor seconds that the ended children of this shell have taken. Of a
+# subshell it would be none, so nothing is printed.
 children_seconds() {
-    times | awk 'NR == 2 {
+    local file="$steps/times.$BASHPID"
+    times >"$file"
+    spent="$(awk 'NR == 2 {
         for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); total += t[1] * 60 + t[2] }
         printf "%d", total
-    }'
+    }' "$file")"
 }
 
 # Runs a command as a step, its output shown and kept. Its status is that of the command. Call it,
 # and beside, where 'set -e' holds, not in a condition: there no command of a function would end it.
 step() { # NAME COMMAND...
-    local name=$1 started=$SECONDS before status=0 log
+    local name=$1 started=$SECONDS before spent status=0 log
     shift
     log="$(mktemp "$steps/XXXXXX.log")"
-    before="$(children_seconds)"
+    children_seconds
+    before=$spent
     printf '\n### %s (after %d s)\n' "$name" "$((SECONDS - steps_started))"
     # In the background, so that 'set -e' ends a function that is run, and not the step.
     "$@" </dev/null > >(tee "$log") 2>&1 &
     wait $! || status=$?
+    children_seconds
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$((started - steps_started))" "$((SECONDS - started))" \
-        "$(($(children_seconds) - before))" "$status" "$log" "$name" >>"$steps/rows"
+        "$((spent - before))" "$status" "$log" "$name" >>"$steps/rows"
     return "$status"
 }
 
@@ -56,7 +61,7 @@ steps_end() {
             "$([[ $status == 0 ]] && echo passed || echo FAILED)" "$name"
         logs+=("$log")
         [[ $status == 0 ]] || failed+=("$log" "$name")
-    done < <(sort -n "$steps/rows")
+    done < <(sort -n "$steps/rows" || true)
     printf '%6s %6d         in all\n' '' "$((SECONDS - steps_started))"
     local index
     for ((index = 0; index < ${#failed[@]}; index += 2)); do
