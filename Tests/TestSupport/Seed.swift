@@ -37,8 +37,7 @@ package struct Seed: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// How many random schedules a test draws: as many as it says, times `TIDEMARK_RUNS` of the
-/// environment. All are new ones each time, so many short runs see as much as a few long ones;
-/// `tools/long` asks for more.
+/// environment: a run of all tests draws few new ones each time, and `tools/long` many.
 package func schedules(_ count: Int) -> Range<UInt64> {
     let times = unsafe getenv("TIDEMARK_RUNS").flatMap { unsafe Int(String(cString: $0)) } ?? 1
     return 0..<UInt64(count * max(1, times))

@@ -191,8 +191,9 @@ struct ConvergenceTests {
             schedule.close()
         }
         // A run in which nothing failed or met would prove nothing.
-        #expect(failures > 10)
-        #expect(conflicts > 10)
+        print("lastWriterWins \(topology): \(failures) failures, \(conflicts) conflicts")
+        #expect(failures > 100)
+        #expect(conflicts > 100)
     }
 
     /// Of this one a replica kept taking records for unsent that its peer had long told it had: the

@@ -182,7 +182,7 @@ final class SimulatedInode: @unchecked Sendable {
 }
 
 // Memory is filled and copied by calls of the C library: in a debug build the generic ways of the
-// standard library go byte by byte, which was half of the time of each test that cuts the power.
+// standard library go byte by byte, which was most of the time of tests that cut the power.
 
 extension UnsafeMutableRawBufferPointer {
     fileprivate func zero() {

@@ -150,7 +150,8 @@ struct QuarantineConvergenceTests {
         let (name, policy) = Self.policies[number]
         let seed = Seed.drawn(for: "replicasConvergeWhateverTheirClocksSay, \(name)").rawValue
         var counts = (held: 0, settled: 0, conflicts: 0)
-        for run in schedules(20) {
+        let runs = schedules(20)
+        for run in runs {
             let schedule = try ClockSchedule(seed: seed &+ run, policy: policy)
             try await schedule.run(steps: 80)
             try expectEqual(schedule.replicas, "seed \(seed &+ run)")
@@ -163,8 +164,12 @@ struct QuarantineConvergenceTests {
             schedule.close()
         }
         // A run in which nothing was held or met would prove nothing.
-        #expect(counts.conflicts > 20, "\(counts)")
-        if number == 0 { #expect(counts.held > 20 && counts.settled > 2, "\(counts)") }
+        print("clocks, \(name): \(counts) in \(runs.count) runs")
+        #expect(counts.conflicts > runs.count, "\(counts)")
+        if number == 0 {
+            #expect(
+                counts.held > runs.count && counts.settled * 8 > runs.count, "\(counts)")
+        }
     }
 
     /// Of three writes each beats another one: the first is later than the second, the second has
