@@ -39,8 +39,7 @@ struct TidemarkCommand: AsyncParsableCommand {
         SalvageCommand.self, CompactCommand.self, NetworkCommands.heal, PeersCommand.self,
         PendingCommand.self, FailedCommand.self, ConflictsCommand.self, QuarantineCommand.self,
         BundleCommand.self, CheckBundleCommand.self, BenchCommand.self, SimulateCommand.self,
-        SoakCommand.self,
-        ManualCommand.self, CompletionsCommand.self,
+        SoakCommand.self, ManualCommand.self, CompletionsCommand.self,
     ]
 
     /// All commands, in the order of the help.

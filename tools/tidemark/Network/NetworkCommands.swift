@@ -20,51 +20,61 @@ enum NetworkCommands {
         #if Networking
         HubTopSource(url: url, token: token)
         #else
-        throw missing("top' of a hub")
+        throw missing("'tidemark top' of a hub")
         #endif
     }
 
     #if !Networking
-    fileprivate static func missing(_ name: String) -> CommandFailure {
+    fileprivate static func missing(_ what: String) -> CommandFailure {
         CommandFailure(
             .usage,
-            "'tidemark \(name) needs a network, and this command was built without; take a "
+            "\(what) needs a network, and this command was built without; take a "
                 + "release, or build with 'swift build -c release --product tidemark'")
     }
     #endif
 }
 
 #if !Networking
-/// Stands in for a command that was left out.
-private protocol MissingCommand: ParsableCommand {}
+/// Stands in for a command that was left out, and takes whatever that would have taken.
+private protocol MissingCommand: ParsableCommand {
+    /// What stands behind `tidemark`.
+    static var words: String { get }
+    static var purpose: String { get }
+}
 
 extension MissingCommand {
-    mutating func run() throws {
-        throw NetworkCommands.missing("\(Self.configuration.commandName ?? "")'")
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: words.split(separator: " ").last.map(String.init),
+            abstract: "\(purpose) (not in this build)")
     }
 
-    fileprivate static func absent(_ name: String, _ abstract: String) -> CommandConfiguration {
-        CommandConfiguration(commandName: name, abstract: "\(abstract) (not in this build)")
+    mutating func run() throws {
+        throw NetworkCommands.missing("'tidemark \(Self.words)'")
     }
 }
 
 private struct MissingSyncCommand: MissingCommand {
-    static let configuration = absent("sync", "Exchange changes with a hub.")
+    static let words = "sync"
+    static let purpose = "Exchange changes with a hub."
     @Argument(parsing: .captureForPassthrough, help: .hidden) var arguments: [String] = []
 }
 
 private struct MissingHealCommand: MissingCommand {
-    static let configuration = absent("heal", "Repair damaged blocks from a hub.")
+    static let words = "heal"
+    static let purpose = "Repair damaged blocks from a hub."
     @Argument(parsing: .captureForPassthrough, help: .hidden) var arguments: [String] = []
 }
 
 private struct MissingServeCommand: MissingCommand {
-    static let configuration = absent("serve", "Serve a store as a hub.")
+    static let words = "serve"
+    static let purpose = "Serve a store as a hub."
     @Argument(parsing: .captureForPassthrough, help: .hidden) var arguments: [String] = []
 }
 
 private struct MissingImportCommand: MissingCommand {
-    static let configuration = absent("cognito", "Store the records of a service of Cognito Sync.")
+    static let words = "import cognito"
+    static let purpose = "Store the records of a service of Cognito Sync."
     @Argument(parsing: .captureForPassthrough, help: .hidden) var arguments: [String] = []
 }
 #endif
