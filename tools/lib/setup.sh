@@ -15,15 +15,8 @@ swift_build() { # ARGUMENTS...
     SWIFT_DETERMINISTIC_HASHING=1 swift build "$@" </dev/null
 }
 
-# Builds a product as it is released, where what it looks for takes more work than a debug build can
-# do. Only products that need no networking package are built so: that takes a minute, not ten.
-optimised_build() { # PRODUCT
-    swift_build -c release --product "$1"
-}
-
-optimised_path() {
-    swift_build -c release --show-bin-path
-}
+# A seed of 56 random bits: the highest byte of a simulated seed says its traits.
+random_seed() { printf '0x%s' "$(od -An -N7 -tx1 /dev/urandom | tr -d ' \n')"; }
 
 # Ends the script unless a Swift toolchain is on the path.
 require_swift() {
