@@ -15,6 +15,19 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ImmutableWeakCaptures"),
 ]
 
+/// What the tests spend their time in: the store as it is handed out, optimised, in a debug build,
+/// its assertions included. Only the scripts in `tools` ask for it, by a variable of the environment:
+/// a package with such flags can be no dependency of a released one. A build by hand is without, and
+/// so sooner made and easier to debug.
+let optimised: [SwiftSetting] =
+    (Context.environment["TIDEMARK_OPTIMISED"] ?? "").isEmpty
+    ? settings
+    : settings + [
+        .unsafeFlags(
+            ["-O", "-wmo", "-num-threads", "2", "-assert-config", "Debug"],
+            .when(configuration: .debug))
+    ]
+
 /// Products of other packages are used only with the traits `Command`, `Networking` and
 /// `Observability`, which are on by default. A service that embeds the store alone names this
 /// package with `traits: []` and then resolves none of them.
@@ -88,8 +101,8 @@ let package = Package(
         .systemLibrary(name: "CTidemark"),
         .target(
             name: "Tidemark", dependencies: ["CLZ4", "CTidemark", "CXXHash"],
-            swiftSettings: settings),
-        .target(name: "TidemarkSync", dependencies: ["Tidemark"], swiftSettings: settings),
+            swiftSettings: optimised),
+        .target(name: "TidemarkSync", dependencies: ["Tidemark"], swiftSettings: optimised),
         .target(
             name: "TidemarkObservability",
             dependencies: [
@@ -154,7 +167,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "TestSupport", dependencies: ["Tidemark", "TidemarkSync"],
-            path: "Tests/TestSupport", swiftSettings: settings),
+            path: "Tests/TestSupport", swiftSettings: optimised),
         .executableTarget(
             name: "CrashWriter", dependencies: ["Tidemark", "TestSupport"],
             path: "Tests/CrashWriter", swiftSettings: settings),
@@ -174,7 +187,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "Simulation", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
-            path: "Tests/Simulation", swiftSettings: settings),
+            path: "Tests/Simulation", swiftSettings: optimised),
         .executableTarget(
             name: "Simulate", dependencies: ["Tidemark", "Simulation", "TestSupport"],
             path: "Tests/Simulate", swiftSettings: settings),

@@ -72,7 +72,8 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Sources/Micro",
-            swiftSettings: settings),
+            // In a debug build too: what it counts are the allocations of optimised code.
+            swiftSettings: settings + [.unsafeFlags(["-O"])]),
         .testTarget(name: "PeerTests", dependencies: ["CPeers"], swiftSettings: settings),
         .testTarget(name: "LimitTests", dependencies: ["CLimits"], swiftSettings: settings),
     ],
