@@ -16,9 +16,9 @@ let settings: [SwiftSetting] = [
 ]
 
 /// What the tests spend their time in: the store as it is handed out, optimised, in a debug build,
-/// its assertions included. Only the scripts in `tools` ask for it, by a variable of the environment:
-/// a package with such flags can be no dependency of a released one. A build by hand is without, and
-/// so sooner made and easier to debug.
+/// its assertions included. Only the scripts in `tools` ask for it, by a variable of the
+/// environment: a package with such flags can be no dependency of a released one. A build by hand
+/// is without, and so sooner made and easier to debug.
 let optimised: [SwiftSetting] =
     (Context.environment["TIDEMARK_OPTIMISED"] ?? "").isEmpty
     ? settings
