@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+import front_table
 import plots_curves
 import wording
 from report import main
@@ -177,6 +178,16 @@ class RowTests(unittest.TestCase):
         self.assertEqual(texts, ["1/303 k", "0.0021×", "0.50×", "1.00×", "12.3×", "10,000×"])
         ticks = [wording.shortened(wording.ratio_text(10.0**power)) for power in range(-6, 3, 2)]
         self.assertEqual(ticks, ["1/1 M", "1/10 k", "0.01×", "1×", "100×"])
+
+
+class FrontTableTests(unittest.TestCase):
+    """The table in README.md."""
+
+    def test_each_engine_stands_by_one_configuration(self) -> None:
+        """What was not measured is a dash, and rates and ratios have their units."""
+        lines = front_table.table(Rows(map(parse_row, FIXTURE))).splitlines()
+        self.assertEqual(lines[2], "| put, in no order | 2,000 /s | 500 /s | - | - | - |")
+        self.assertEqual(lines[-1], "| disk for a byte of data | 0.70 | - | - | - | - |")
 
 
 if __name__ == "__main__":
