@@ -377,6 +377,8 @@ struct FreshStartTests {
         try await exchange(b, a)
         try a.dataset().put("unseen", for: "unseen")
         try await exchange(c, a)
+        // Later than c has made the dataset for itself, also within the same millisecond.
+        b.clock.putForward(bySeconds: 60)
         try b.store.deleteDataset("notes")
         // d hears of the deletion, then of the survivor, then of its end; b of both at once.
         for other in [b, c] { _ = try await d.store.synchronize(with: other.transport) }
