@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rows import ENGINE_LABELS, Row, Rows, parse_row, read_items
+from rows import ENGINE_LABELS, Rows, parse_row, read_items
+from wording import figure_text
 
 # With what each engine compresses by itself, if with anything.
 SERIES = (
@@ -17,24 +18,15 @@ SERIES = (
 )
 
 WORKLOADS = {
-    "fillrandom": "put, in no order",
-    "fillrandom-batch": "put, in batches of 1,000",
-    "fillsync": "put that survives power loss",
-    "groupcommit": "the same by eight threads",
-    "readrandom": "get, in no order",
-    "scan": "scan, records",
+    "fillrandom": "puts a second, in no order",
+    "fillrandom-batch": "by batches of 1,000",
+    "fillsync": "puts a second that survive power loss",
+    "groupcommit": "by eight threads",
+    "readrandom": "gets a second, in no order",
+    "scan": "records a second of a scan",
     "open-killed": "open after `kill -9`",
     "disk-ratio": "disk for a byte of data",
 }
-
-
-def cell(row: Row | None) -> str:
-    """A figure in the unit of its line, or a dash if it was not measured."""
-    if row is None or row.figure is None:
-        return "-"
-    if row.is_rate:
-        return f"{row.figure:,.0f} /s" if row.figure < 10_000 else f"{row.figure / 1000:,.0f} k/s"
-    return f"{row.figure * 1000:.1f} ms" if row.unit == "s" else f"{row.figure:.2f}"
 
 
 def table(rows: Rows, value_bytes: int = 100) -> str:
@@ -46,7 +38,8 @@ def table(rows: Rows, value_bytes: int = 100) -> str:
     for workload, wording in WORKLOADS.items():
         for line in rows.lines_of(workload):
             if line.value_bytes == value_bytes:
-                cells = (cell(rows.find(line, series)) for series in SERIES)
+                found = (rows.find(line, series) for series in SERIES)
+                cells = (figure_text(row) if row else "–" for row in found)
                 lines.append(f"| {wording} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

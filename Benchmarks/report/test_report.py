@@ -184,10 +184,10 @@ class FrontTableTests(unittest.TestCase):
     """The table in README.md."""
 
     def test_each_engine_stands_by_one_configuration(self) -> None:
-        """What was not measured is a dash, and rates and ratios have their units."""
+        """What was not measured is a dash, and figures are worded as in the report."""
         lines = front_table.table(Rows(map(parse_row, FIXTURE))).splitlines()
-        self.assertEqual(lines[2], "| put, in no order | 2,000 /s | 500 /s | - | - | - |")
-        self.assertEqual(lines[-1], "| disk for a byte of data | 0.70 | - | - | - | - |")
+        self.assertEqual(lines[2], "| puts a second, in no order | 2.00 k | 500 | – | – | – |")
+        self.assertEqual(lines[-1], "| disk for a byte of data | 0.70× | – | – | – | – |")
 
 
 if __name__ == "__main__":
