@@ -181,8 +181,9 @@ final class SimulatedInode: @unchecked Sendable {
     }
 }
 
-// Memory is filled and copied by calls of the C library: in a debug build the generic ways of the
-// standard library go byte by byte, which was most of the time of tests that cut the power.
+// Memory is filled and copied by calls of the C library: without the optimiser, as under the
+// sanitizers, the generic ways of the standard library go byte by byte, which was most of the time
+// of tests that cut the power.
 
 extension UnsafeMutableRawBufferPointer {
     fileprivate func zero() {
