@@ -64,9 +64,7 @@ final class MemoryStorage: Storage {
 
     func syncDirectory(_ path: String) throws(StoreError) {}
 
-    func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        MemoryInode([])
-    }
+    func lock(_ directory: String) throws(StoreError) -> any StorageLock { MemoryLock() }
 
     func wallClockMilliseconds() -> UInt64 {
         state.withLock { state in
@@ -233,3 +231,5 @@ private final class MemoryFile: StorageFile, @unchecked Sendable {
 
     func syncMapping(offset: Int, count: Int) throws(StoreError) {}
 }
+
+private final class MemoryLock: StorageLock {}

@@ -63,7 +63,7 @@ struct ClockedStorage: Storage {
 
     func syncDirectory(_ path: String) throws(StoreError) { try system.syncDirectory(path) }
 
-    func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        try system.lock(path)
+    func lock(_ directory: String) throws(StoreError) -> any StorageLock {
+        try system.lock(directory)
     }
 }

@@ -378,6 +378,7 @@ extension Engine {
     func makeLog(
         number: UInt64, capacity: Int, reserving bytes: Int, isPrepared: Bool
     ) throws(StoreError) -> LogSegment {
+        try ownership?.check()
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number,
             capacity: Self.rounded(capacity), reserving: Self.rounded(bytes),

@@ -6,7 +6,12 @@ extension Engine {
         switch durability ?? options.durability {
         case .memory, .process:
             // What was stored into the shared mapping belongs to the kernel already.
-            return
+            do {
+                try ownership?.check(at: storage.wallClockMilliseconds())
+            } catch {
+                monitor.withLock { stopWriting(error) }
+                throw error
+            }
         case .disk:
             try sync(through: position)
         }
@@ -98,7 +103,7 @@ extension Engine {
             do {
                 monitor.unlock()
                 defer { monitor.lock() }
-                result = Self.sync(older, log, through: offset)
+                result = sync(older, log, through: offset)
             }
             isSyncing = false
             noteSync(since: start)
@@ -118,7 +123,7 @@ extension Engine {
         }
     }
 
-    private static func sync(
+    private func sync(
         _ older: [LogSegment], _ log: LogSegment, through offset: Int
     ) -> Result<Void, StoreError> {
         do {
@@ -126,6 +131,7 @@ extension Engine {
                 try earlier.sync(through: earlier.appended)
             }
             try log.sync(through: offset)
+            try ownership?.check()
             return .success(())
         } catch {
             return .failure(error)

@@ -24,7 +24,6 @@ extension Engine {
         _ events: EventDelivery, _ wasMade: inout Bool
     ) throws(StoreError) -> Engine {
         if options.createsIfMissing { try storage.createDirectory(path) }
-        var lock: (any AnyObject & Sendable)?
         let names = try storage.listDirectory(path)
         guard names.contains(Manifest.fileName) || options.createsIfMissing else {
             throw .notAStore(path)
@@ -34,16 +33,24 @@ extension Engine {
         guard names.contains(Manifest.fileName) || strangers.isEmpty else {
             throw .notAStore(path)
         }
-        lock = try storage.lock("\(path)/LOCK")
+        let lock = try storage.lock(path)
         if try !storage.listDirectory(path).contains(Manifest.fileName) {
+            // Before the manifest, which says to whoever opens the store later that it was done.
+            try storage.syncDirectory(FileName.parent(of: path))
             let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
             try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
                 in: path, storage: storage)
-            try storage.syncDirectory(FileName.parent(of: path))
             wasMade = true
+        } else {
+            // The writer before may have been killed between a new manifest and its sync, and what
+            // the former one needs goes below.
+            try storage.syncDirectory(path)
         }
+        let ownership = StoreOwnership(
+            path, lock: lock,
+            manifest: try storage.openFile("\(path)/\(Manifest.fileName)", .read))
         let engine = try load(
-            path, options, storage, lock, manifest(at: path, storage), events)
+            path, options, storage, ownership, manifest(at: path, storage), events)
         if engine.active == nil { try engine.beginFirstLog() }
         try engine.removeLeftovers()
         try engine.loadKeptParts()
@@ -73,13 +80,13 @@ extension Engine {
     /// - Parameter manifest: of the files to be opened.
     static func load(
         _ path: String, _ options: StoreOptions, _ storage: any Storage,
-        _ lock: (any AnyObject & Sendable)?, _ manifest: Manifest, _ events: EventDelivery
+        _ ownership: StoreOwnership?, _ manifest: Manifest, _ events: EventDelivery
     ) throws(StoreError) -> Engine {
         let cache = BlockCache(
             bytesMax: MemoryBudget(options).blockCacheBytes, events: events)
         let engine = Engine(
             path: path, options: options, storage: storage, manifest: manifest, cache: cache,
-            lock: lock, events: events)
+            ownership: ownership, events: events)
         var segments: [(segment: SealedSegment, run: UInt64)] = []
         for entry in manifest.segments {
             let file = engine.filePath(FileName.sealed(entry.number))
@@ -194,7 +201,8 @@ extension Engine {
         if isWriter, case .success = result {
             result = Result { () throws(StoreError) in try releaseSpace() }
         }
-        monitor.withLock { (lock, restingAdoption) = (nil, nil) }
+        monitor.withLock { restingAdoption = nil }
+        ownership?.release()
         if case .failure(let error) = result { events.end(.closed(error)) }
         events.end(.closed(nil))
         try result.get()

@@ -147,6 +147,7 @@ extension Engine {
 
     /// The file of a sealed log that nobody reads any more, or a new one.
     private func makeOrReuseLog(_ number: UInt64) throws(StoreError) -> LogSegment {
+        try ownership?.check()
         views.reclaim()
         let capacity = Self.rounded(options.segmentBytes)
         let (spare, others) = recycler.claim(capacity: capacity)
@@ -256,6 +257,7 @@ extension Engine {
     /// - Parameter sparse: value files out of which values are moved when they are met.
     func runWriter(movingValuesOf sparse: Set<UInt64> = []) -> SegmentRunWriter {
         SegmentRunWriter { [self] () throws(StoreError) in
+            try ownership?.check()
             let number = monitor.withLock { takeNumber() }
             return try SegmentWriter(
                 number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
@@ -321,7 +323,7 @@ extension Engine {
             return copy
         }
         change(&changed)
-        try changed.write(in: path, storage: storage)
+        try changed.write(in: path, storage: storage, ownership: ownership)
         monitor.withLock { manifest = changed }
     }
 }

@@ -34,6 +34,8 @@ final class Engine: @unchecked Sendable {
     /// The same as `isClosed`, for readers, who take no lock.
     let refusesReaders = Atomic<Bool>(false)
     let events: EventDelivery
+    /// nil for a reader, who has no lock.
+    let ownership: StoreOwnership?
     /// Of the sync module: what is in memory only, for as long as the store is open.
     let settledExchanges = Mutex<[SettledExchange]>([])
     let heldLooks = HeldLooks()
@@ -101,14 +103,13 @@ final class Engine: @unchecked Sendable {
     var isClosed = false
     /// Closing has begun: what is under way makes haste, or gives up.
     var isClosing = false
-    var lock: (any AnyObject & Sendable)?
     var threads: [BackgroundThread] = []
     var counted = EngineCounters()
     var recovery = RecoveryFindings()
 
     init(
         path: String, options: StoreOptions, storage: any Storage, manifest: Manifest,
-        cache: BlockCache, lock: (any AnyObject & Sendable)?, events: EventDelivery
+        cache: BlockCache, ownership: StoreOwnership?, events: EventDelivery
     ) {
         self.path = path
         budget = MemoryBudget(options)
@@ -119,7 +120,7 @@ final class Engine: @unchecked Sendable {
         self.manifest = manifest
         self.cache = cache
         valueFiles = ValueFiles(tag: manifest.tag, storage: storage, events: events)
-        self.lock = lock
+        self.ownership = ownership
         self.events = events
         replicaID = manifest.replicaID
         nextNumber = manifest.nextNumber

@@ -133,7 +133,13 @@ struct Manifest: Hashable {
     }
 
     /// Replaces the manifest; durable when it returns.
-    func write(in directory: String, storage: any Storage) throws(StoreError) {
+    ///
+    /// - Parameter ownership: of the store's writer; nil where there is no store yet.
+    /// - Throws: `writerStopped` if the directory is not the writer's any more; `diskFull`,
+    ///   `inputOutput`.
+    func write(
+        in directory: String, storage: any Storage, ownership: StoreOwnership? = nil
+    ) throws(StoreError) {
         let temporary = "\(directory)/\(Self.temporaryName)"
         let file = try storage.openFile(temporary, .create)
         let bytes = encoded(at: storage.wallClockMilliseconds())
@@ -141,7 +147,14 @@ struct Manifest: Hashable {
             try unsafe file.write(view.buffer, at: 0)
         }
         try file.sync()
-        try storage.rename(temporary, to: "\(directory)/\(Self.fileName)")
+        let rename = { () throws(StoreError) in
+            try storage.rename(temporary, to: "\(directory)/\(Self.fileName)")
+        }
+        if let ownership {
+            try ownership.replaceManifest(by: file, rename)
+        } else {
+            try rename()
+        }
         try storage.syncDirectory(directory)
     }
 }

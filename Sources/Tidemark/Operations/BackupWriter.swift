@@ -48,7 +48,7 @@ final class BackupWriter {
                 "the destination is not empty and holds no backup; name another directory",
                 location: StoreError.Location(path: destination))
         }
-        let lock = try storage.lock(path("LOCK"))
+        let lock = try storage.lock(destination)
         defer { withExtendedLifetime(lock) {} }
         names = Set(try storage.listDirectory(destination))
         let tag = image.manifest.tag
@@ -75,7 +75,7 @@ final class BackupWriter {
     ) throws(StoreError) -> BackupReport {
         try createDestination()
         guard names.subtracting(["LOCK"]).isEmpty else { throw .notEmpty(destination) }
-        let lock = try storage.lock(path("LOCK"))
+        let lock = try storage.lock(destination)
         defer { withExtendedLifetime(lock) {} }
         names = Set(try storage.listDirectory(destination))
         guard names.subtracting(["LOCK"]).isEmpty else { throw .notEmpty(destination) }

@@ -60,7 +60,7 @@ final class SalvageWriter {
         .latestBelieved(at: storage, aheadMax: StoreOptions().clockAheadMax)
     }
 
-    private func takeDestination() throws(StoreError) -> any AnyObject & Sendable {
+    private func takeDestination() throws(StoreError) -> any StorageLock {
         guard !destination.isEmpty else {
             throw StoreError(.invalidArgument, "the destination has no name; name a directory")
         }
@@ -69,7 +69,7 @@ final class SalvageWriter {
         guard try storage.listDirectory(destination).allSatisfy({ $0 == "LOCK" }) else {
             throw .notEmpty(destination)
         }
-        return try storage.lock("\(destination)/LOCK")
+        return try storage.lock(destination)
     }
 
     /// Ids under which the damaged store wrote, as far as they are known.

@@ -109,6 +109,7 @@ package final class SegmentAdoption: @unchecked Sendable {
                 throw .refusedBlock(error.what)
             }
         }
+        try engine.ownership?.check()
         let (number, tag) = engine.monitor.withLock { (engine.takeNumber(), engine.manifest.tag) }
         var journal: PartJournal?
         if let peer {

@@ -19,8 +19,8 @@ struct DiscardingStorage: Storage {
 
     func syncDirectory(_ path: String) throws(StoreError) {}
 
-    func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        DiscardingFile(path)
+    func lock(_ directory: String) throws(StoreError) -> any StorageLock {
+        DiscardingLock()
     }
 
     func wallClockMilliseconds() -> UInt64 { base.wallClockMilliseconds() }
@@ -29,6 +29,8 @@ struct DiscardingStorage: Storage {
 
     func randomUInt64() -> UInt64 { base.randomUInt64() }
 }
+
+private final class DiscardingLock: StorageLock {}
 
 /// A file that takes everything. Nothing of it can be read.
 private final class DiscardingFile: StorageFile {

@@ -26,9 +26,10 @@ package protocol Storage: Sendable {
     /// Makes creations, renames and removals within durable.
     func syncDirectory(_ path: String) throws(StoreError)
 
-    /// Takes the exclusive lock that the file stands for, until the result is let go.
-    /// - Throws: `locked` naming the holder's process id.
-    func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable
+    /// Takes the exclusive lock of a directory, until the result is let go. Removing files in it
+    /// takes the lock from nobody.
+    /// - Throws: `locked` naming the holder's process id, as far as that is known.
+    func lock(_ directory: String) throws(StoreError) -> any StorageLock
 
     /// Milliseconds since 1970-01-01 UTC.
     func wallClockMilliseconds() -> UInt64
@@ -44,6 +45,18 @@ extension Storage {
     package func monotonicNanoseconds() -> UInt64 { wallClockMilliseconds() &* 1_000_000 }
 }
 
+/// The exclusive lock of a directory, for as long as the object lives.
+package protocol StorageLock: AnyObject, Sendable {
+    /// Whether whoever comes now still finds the lock taken. False only where the file system lends
+    /// locks for files alone, and the file of the lock was removed or replaced.
+    var isHeld: Bool { get }
+}
+
+extension StorageLock {
+    /// Nothing can take it away.
+    package var isHeld: Bool { true }
+}
+
 package enum FileMode: Sendable {
     case read
     /// Creates a new file, or empties one that is there; for reading and writing.
@@ -56,6 +69,10 @@ package protocol StorageFile: AnyObject, Sendable {
     var path: String { get }
 
     func size() throws(StoreError) -> UInt64
+
+    /// Whether a path leads to this very file now, and to no other that took its name. False, too,
+    /// if nobody can tell.
+    func stands(at path: String) -> Bool
 
     /// Fills the whole buffer.
     /// - Throws: `corruption` if the file ends before.
@@ -107,6 +124,9 @@ package protocol StorageFile: AnyObject, Sendable {
 }
 
 extension StorageFile {
+    /// Where nobody but this process touches files.
+    package func stands(at path: String) -> Bool { true }
+
     /// Nothing to give back.
     package func releaseDescriptor() throws(StoreError) {}
 

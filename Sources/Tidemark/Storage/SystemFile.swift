@@ -43,6 +43,18 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         return UInt64(status.st_size)
     }
 
+    func stands(at path: String) -> Bool { SystemFile.stands(descriptor, at: path) }
+
+    /// Whether a path leads to what a descriptor has open. While it is open, no other file gets its
+    /// number.
+    static func stands(_ descriptor: Int32, at path: String) -> Bool {
+        var (ours, found) = (stat(), stat())
+        guard unsafe fstat(descriptor, &ours) == 0, unsafe stat(path, &found) == 0 else {
+            return false
+        }
+        return ours.st_dev == found.st_dev && ours.st_ino == found.st_ino
+    }
+
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(StoreError) {
         if descriptor < 0 { return unsafe try readMapping(into: buffer, at: offset) }
         var done = 0

@@ -85,9 +85,12 @@ package struct SystemStorage: Storage {
         guard result == 0 else { throw .system("cannot sync the directory", path: path) }
     }
 
-    package func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        try SystemLock.take(path, calls)
+    package func lock(_ directory: String) throws(StoreError) -> any StorageLock {
+        try SystemLock.take(directory, calls)
     }
+
+    /// Whether a process has the lock of a directory. Touches no byte.
+    package func isLocked(_ directory: String) -> Bool { SystemLock.isTaken(directory) }
 
     package func wallClockMilliseconds() -> UInt64 {
         var time = timespec()
@@ -105,42 +108,93 @@ package struct SystemStorage: Storage {
     }
 }
 
-/// The writer's lock: `flock` on a file that also holds the process id of its holder, as text.
-private final class SystemLock: Sendable {
+/// The writer's lock: `flock` on the directory itself, which no cleaner can remove and leave the
+/// store in place. The file `LOCK` in it tells others the process id of the holder, as text.
+///
+/// Some file systems behind a network lend such locks only for files that are open for writing, which
+/// a directory never is. There the file is what is locked, and ``isHeld`` looks whether it is still
+/// the one that others would lock.
+private final class SystemLock: StorageLock {
+    private let path: String
+    private let holderPath: String
     private let descriptor: Int32
+    private let isOfFile: Bool
 
-    private init(descriptor: Int32) {
+    private init(_ directory: String, descriptor: Int32, isOfFile: Bool) {
+        path = isOfFile ? Self.holderPath(directory) : directory
+        holderPath = Self.holderPath(directory)
         self.descriptor = descriptor
+        self.isOfFile = isOfFile
     }
 
     deinit {
-        ftruncate(descriptor, 0)
+        if SystemFile.stands(descriptor, at: path) { unsafe truncate(holderPath, 0) }
         // Closing alone would leave it to a child that was forked and has not called exec yet.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
-    static func take(_ path: String, _ calls: SystemCalls) throws(StoreError) -> SystemLock {
+    var isHeld: Bool { !isOfFile || SystemFile.stands(descriptor, at: path) }
+
+    private static func holderPath(_ directory: String) -> String { "\(directory)/LOCK" }
+
+    static func take(_ directory: String, _ calls: SystemCalls) throws(StoreError) -> SystemLock {
+        var lock = try take(directory, O_RDONLY | O_DIRECTORY, calls, isOfFile: false)
+        if lock == nil {
+            lock = try take(directory, O_RDWR | O_CREAT, calls, isOfFile: true)
+        }
+        guard let lock else { throw .system("cannot lock", path: directory) }
+        try noteHolder(holderPath(directory), calls)
+        return lock
+    }
+
+    /// nil, with `errno` set, if the file system lends no locks for such a thing.
+    private static func take(
+        _ directory: String, _ flags: Int32, _ calls: SystemCalls, isOfFile: Bool
+    ) throws(StoreError) -> SystemLock? {
+        let path = isOfFile ? holderPath(directory) : directory
+        let descriptor = calls.make(.open, path) { unsafe open(path, flags | O_CLOEXEC, 0o644) }
+        guard descriptor >= 0 else { throw .system("cannot open for locking", path: path) }
+        let result = calls.make(.flock, path) { flock(descriptor, LOCK_EX | LOCK_NB) }
+        if result == 0 {
+            return SystemLock(directory, descriptor: descriptor, isOfFile: isOfFile)
+        }
+        let failure = errno
+        close(descriptor)
+        errno = failure
+        switch failure {
+        case EWOULDBLOCK:
+            throw StoreError(
+                .locked,
+                "the store is being written by \(holder(holderPath(directory))); close it there, "
+                    + "or open read-only",
+                location: StoreError.Location(path: directory))
+        case EBADF, EINVAL, ENOSYS, EOPNOTSUPP:
+            return nil
+        default:
+            throw .system("cannot lock", path: path)
+        }
+    }
+
+    static func isTaken(_ directory: String) -> Bool {
+        isTaken(directory, O_RDONLY | O_DIRECTORY)
+            || isTaken(holderPath(directory), O_RDONLY)
+    }
+
+    private static func isTaken(_ path: String, _ flags: Int32) -> Bool {
+        let descriptor = unsafe open(path, flags | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        // The lock is let go with the descriptor.
+        defer { close(descriptor) }
+        return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+    }
+
+    private static func noteHolder(_ path: String, _ calls: SystemCalls) throws(StoreError) {
         let descriptor = calls.make(.open, path) {
             unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         }
         guard descriptor >= 0 else { throw .system("cannot open the lock file", path: path) }
-        let result = calls.make(.flock, path) { flock(descriptor, LOCK_EX | LOCK_NB) }
-        guard result == 0 else {
-            let failure = errno
-            let holder = holder(descriptor)
-            close(descriptor)
-            guard failure == EWOULDBLOCK else {
-                errno = failure
-                throw .system("cannot lock", path: path)
-            }
-            throw StoreError(
-                .locked,
-                "the store is being written by process \(holder); close it there, or open "
-                    + "read-only",
-                location: StoreError.Location(path: path))
-        }
-        let lock = SystemLock(descriptor: descriptor)
+        defer { close(descriptor) }
         let text = Array(String(getpid()).utf8)
         let truncated = calls.make(.ftruncate, path) { ftruncate(descriptor, 0) }
         guard truncated == 0 else { throw .system("cannot empty the lock file", path: path) }
@@ -158,13 +212,17 @@ private final class SystemLock: Sendable {
             }
             done += written
         }
-        return lock
     }
 
-    private static func holder(_ descriptor: Int32) -> String {
+    private static func holder(_ path: String) -> String {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "another process" }
+        defer { close(descriptor) }
         var text = [UInt8](repeating: 0, count: 32)
         let count = unsafe pread(descriptor, &text, text.count, 0)
-        return count > 0 ? String(decoding: text.prefix(count), as: UTF8.self) : "unknown"
+        return count > 0
+            ? "process \(String(decoding: text.prefix(count), as: UTF8.self))"
+            : "another process"
     }
 }
 

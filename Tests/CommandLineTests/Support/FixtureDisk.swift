@@ -82,7 +82,7 @@ final class FixtureDisk: Storage {
 
     func syncDirectory(_ path: String) throws(StoreError) { try disk.syncDirectory(path) }
 
-    func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        try disk.lock(path)
+    func lock(_ directory: String) throws(StoreError) -> any StorageLock {
+        try disk.lock(directory)
     }
 }

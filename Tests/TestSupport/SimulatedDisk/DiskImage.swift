@@ -112,6 +112,29 @@ struct DiskImage {
         pending.removeAll { $0.directory == directory }
     }
 
+    /// The same disk once more, with as much of it durable.
+    func copy() -> DiskImage {
+        var copies: [ObjectIdentifier: SimulatedInode] = [:]
+        func copied(_ inode: SimulatedInode) -> SimulatedInode {
+            if let known = copies[ObjectIdentifier(inode)] { return known }
+            let made = inode.copy()
+            copies[ObjectIdentifier(inode)] = made
+            return made
+        }
+        var copy = self
+        copy.live.files = live.files.mapValues(copied)
+        copy.durable.files = durable.files.mapValues(copied)
+        copy.pending = pending.map { change in
+            switch change {
+            case .createDirectory, .unlink: change
+            case .link(let path, let inode): .link(path, copied(inode))
+            case .rename(let source, let target, let inode):
+                .rename(source, to: target, copied(inode))
+            }
+        }
+        return copy
+    }
+
     func afterPowerLoss(_ survival: Survival, using random: inout SeededGenerator) -> DiskImage {
         var names = durable
         for change in pending {

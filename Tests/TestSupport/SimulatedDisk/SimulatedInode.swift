@@ -114,6 +114,14 @@ final class SimulatedInode: @unchecked Sendable {
         return left
     }
 
+    /// The same file once more, with as much of it durable.
+    func copy() -> SimulatedInode {
+        let copy = SimulatedInode(liveBytes)
+        copy.durable = durable
+        copy.spoiledPages = spoiledPages
+        return copy
+    }
+
     private func survivor(
         _ survival: Survival, using random: inout SeededGenerator
     ) -> SimulatedInode {

@@ -70,6 +70,16 @@ package final class SimulatedStorage: Storage {
         afterPowerLoss(.everything, using: &random)
     }
 
+    /// The disk as the next process finds it after this one was killed now, while the machine runs
+    /// on: with everything written, and what was not durable still to be lost with the power.
+    package func afterKill(using random: inout SeededGenerator) -> SimulatedStorage {
+        let seed = Seed(random.next())
+        return state.withLock { state in
+            SimulatedStorage(
+                image: state.image.copy(), seed: seed, clockMilliseconds: state.clockMilliseconds)
+        }
+    }
+
     /// Faults still to come; each is looked for in this order.
     package var faults: [StorageFault] {
         get { state.withLock { $0.faults } }
@@ -224,16 +234,17 @@ package final class SimulatedStorage: Storage {
         }
     }
 
-    package func lock(_ path: String) throws(StoreError) -> any AnyObject & Sendable {
-        try call(.lock, path) { state throws(StoreError) in
-            try state.image.requireDirectory(DiskImage.parent(of: path), .lock)
-            guard state.lockedPaths.insert(path).inserted else {
+    package func lock(_ directory: String) throws(StoreError) -> any StorageLock {
+        let path = directory == "/" ? "/LOCK" : "\(directory)/LOCK"
+        return try call(.lock, path) { state throws(StoreError) in
+            try state.image.requireDirectory(directory, .lock)
+            guard state.lockedPaths.insert(directory).inserted else {
                 throw StoreError(
                     .locked, "the store is in use by process \(getpid()); close it there",
-                    location: StoreError.Location(path: path))
+                    location: StoreError.Location(path: directory))
             }
             if state.image.files[path] == nil { state.image.createFile(path) }
-            return SimulatedLock(path: path, storage: self)
+            return SimulatedLock(path: directory, storage: self)
         }
     }
 
@@ -289,7 +300,7 @@ private enum CallOutcome<Result> {
 }
 
 /// The store's lock, until it is let go.
-private final class SimulatedLock: Sendable {
+private final class SimulatedLock: StorageLock {
     let path: String
     let storage: SimulatedStorage
 

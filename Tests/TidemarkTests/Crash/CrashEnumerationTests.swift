@@ -34,7 +34,7 @@ struct CrashEnumerationTests {
 }
 
 /// What happens to the store, in order.
-private enum Act {
+enum Act {
     case operation(StoreOperation)
     case reopen
     case waitForBackgroundWork
@@ -43,7 +43,7 @@ private enum Act {
 /// A life that comes by everything that touches the disk: creation, commits of all kinds, a log
 /// that is prepared, filled, sealed and used again, values that lie apart, compaction of everything
 /// and of ranges, closing and opening.
-private struct LifeScript {
+struct LifeScript {
     private var random: SeededGenerator
     private(set) var acts: [Act] = []
 
@@ -210,7 +210,7 @@ private final class CrashEnumeration: Sendable {
 }
 
 /// A disk as a crash left it, and all that must be possible with it.
-private struct CrashedStore {
+struct CrashedStore {
     private let disk: SimulatedStorage
     private let options: StoreOptions
 

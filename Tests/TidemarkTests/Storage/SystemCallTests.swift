@@ -59,7 +59,7 @@ struct SystemCallTests {
         let door = try Door()
         let path = door.directory["LOCK"]
         door.faults.interruptAndShorten()
-        let lock = try door.storage.lock(path)
+        let lock = try door.storage.lock(door.directory.path)
         defer { withExtendedLifetime(lock) {} }
         let text = bytes(String(getpid()))
         #expect(try Files.read(path) == text)
@@ -180,7 +180,7 @@ private struct Door {
         case .link:
             try check(try storage.link(path, to: directory["other"]), call)
             try check(try Files.list(directory.path) == ["file", "other"], call)
-        case .flock: _ = try storage.lock(directory["LOCK"])
+        case .flock: _ = try storage.lock(directory.path)
         }
     }
 

@@ -175,12 +175,12 @@ struct SimulatedStorageTests {
 
     @Test("The lock is held until it is let go, and never survives the process")
     func lock() throws {
-        var held: (any AnyObject & Sendable)? = try storage.lock("/LOCK")
+        var held: (any StorageLock)? = try storage.lock("/")
         #expect(held != nil)
-        expectError(.locked) { try storage.lock("/LOCK") }
-        _ = try after(.everything).lock("/LOCK")
+        expectError(.locked) { try storage.lock("/") }
+        _ = try after(.everything).lock("/")
         held = nil
-        _ = try storage.lock("/LOCK")
+        _ = try storage.lock("/")
     }
 
     @Test("Calls are traced, and the observer sees their effect")

@@ -44,7 +44,7 @@ struct RepairCommand: StoreCommand {
         // Whoever writes the store would take files away that are being read.
         if inPlace {
             try checkIsStore()
-            let lock = try SystemStorage().lock("\(target.store)/LOCK")
+            let lock = try SystemStorage().lock(target.store)
             defer { withExtendedLifetime(lock) {} }
             let kept = try keptName()
             report = try await repair(to: target.store, replacing: .movesTo(kept))

@@ -1,4 +1,3 @@
-import Glibc
 import Tidemark
 
 /// The lock by which a process writes a store.
@@ -8,12 +7,7 @@ enum StoreLock {
     ///
     /// - Throws: `busy` if one does.
     static func checkIsFree(at store: String) throws {
-        let descriptor = unsafe open("\(store)/LOCK", O_RDONLY | O_CLOEXEC)
-        // Without a lock file nobody ever opened it, or it went with other files.
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        // The lock is let go with the descriptor.
-        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return }
+        guard SystemStorage().isLocked(store) else { return }
         throw CommandFailure(
             .busy, "a process writes \(store); stop it first, or look with 'tidemark verify'")
     }
