@@ -185,8 +185,34 @@ extension StoreError {
                 systemError: number)
         default:
             return StoreError(
-                .inputOutput, "\(what): \(reason); check the disk and the permissions",
-                location: location, systemError: number)
+                .inputOutput, "\(what): \(reason); \(remedy(for: number))", location: location,
+                systemError: number)
+        }
+    }
+
+    private static func remedy(for number: Int32) -> String {
+        switch number {
+        case EACCES, EPERM: "check the permissions"
+        case EMFILE, ENFILE: "allow more open files and try again"
+        case ENOMEM, EAGAIN: "make memory available and try again"
+        default: "check the disk and the permissions"
+        }
+    }
+
+    /// Whether this attempt failed and the bytes are not in doubt: the process may not read the
+    /// file, or there was no descriptor, no memory, no key or no server for it. Such a failure is
+    /// thrown, and never taken for damage or loss: another attempt may find everything whole.
+    ///
+    /// What the disk itself could not read is damage: `EIO`, and `EFAULT` or `EHWPOISON` of a page
+    /// that is mapped. So is `ENODEV`, by which a directory in the place of a file refuses to be
+    /// mapped, and `ETIMEDOUT`, by which a failing disk may refuse a sector each time.
+    package var isOfEnvironment: Bool {
+        guard code == .inputOutput, let systemError else { return false }
+        switch systemError {
+        case EACCES, EPERM, ENOKEY, EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, EBUSY, EINTR, ENOLCK,
+            ESTALE, ENOTCONN, EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH:
+            return true
+        default: return false
         }
     }
 }
