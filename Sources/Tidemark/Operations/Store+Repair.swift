@@ -113,8 +113,8 @@ extension Store {
     /// zeros: it is drawn when a store is made. O(bytes of the store).
     ///
     /// - Parameter progress: called on the calling thread.
-    /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`; `inputOutput`, with the
-    ///   path, if a file cannot be read now and is not known to be damaged.
+    /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`; `inputOutput`, with
+    ///   the path, if a file cannot be read now and is not known to be damaged.
     public static func planRepair(
         at source: String, progress: ((RepairProgress) -> Void)? = nil
     ) throws(StoreError) -> RepairReport {
