@@ -85,6 +85,20 @@ public struct StoreError: Error, Hashable, Sendable {
     }
 }
 
+/// What a body gives; nil if what it reads is damaged or missing.
+///
+/// - Throws: what the body throws if only this attempt failed: another one may find all whole.
+func unlessDamaged<Result>(
+    _ body: () throws(StoreError) -> Result
+) throws(StoreError) -> Result? {
+    do throws(StoreError) {
+        return try body()
+    } catch {
+        guard !error.isOfEnvironment else { throw error }
+        return nil
+    }
+}
+
 extension StoreError: CustomStringConvertible {
     public var description: String {
         location.map { "\(message) [\($0)]" } ?? message

@@ -77,7 +77,8 @@ extension Engine {
         let lasted = min(end > now ? end - now : 0, Self.sleepMax)
         let (next, isTooLate) = end.addingReportingOverflow(max(Self.sweepRestMin, 9 * lasted))
         sweepsFrom = isTooLate ? .max : next
-        if case .failure(let error) = result {
+        // What only this attempt could not read is tried again when it is time.
+        if case .failure(let error) = result, !error.isOfEnvironment {
             events.tellDamage(error)
             // What stops a writer was noted where it happened. A damaged block is reported by
             // whoever reads it, and sweeping rests until the store is opened again.

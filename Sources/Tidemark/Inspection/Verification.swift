@@ -27,7 +27,8 @@ extension Store {
     ///     no more than four.
     ///   - progress: called now and then on the calling thread; what it says never goes back, and
     ///     at the end, whatever was found, all of the total is checked.
-    /// - Throws: `closed`, `invalidArgument`.
+    /// - Throws: `closed`, `invalidArgument`; `inputOutput` if a file may not be read, or there is
+    ///   no descriptor or memory for it: that is no damage, and there is no report.
     public func verify(
         threads: Int? = nil, progress: ((VerificationProgress) -> Void)? = nil
     ) throws(StoreError) -> VerificationReport {
@@ -36,7 +37,7 @@ extension Store {
         let image = try engine.image()
         var verifier = Verifier(progress: progress)
         verifier.checkManifest(in: engine.path, storage: engine.storage)
-        verifier.check(
+        try verifier.check(
             image.view.segments, image.logs.map { ($0.log, UInt64($0.byteCount)) },
             image.manifest, threads: threads)
         for damage in verifier.report.damages { engine.events.tellDamage(damage) }
@@ -51,7 +52,8 @@ extension Store {
     /// - Parameters:
     ///   - observer: is told at the end, on the calling thread.
     ///   - progress: not called if the manifest cannot be read, which says what there is to check.
-    /// - Throws: `notAStore`, `formatTooNew`, `invalidArgument`.
+    /// - Throws: `notAStore`, `formatTooNew`, `invalidArgument`; `inputOutput` if a file may not be
+    ///   read, or there is no descriptor or memory for it: that is no damage.
     public static func verify(
         at path: String, threads: Int? = nil, observer: (any StoreObserver)? = nil,
         progress: ((VerificationProgress) -> Void)? = nil

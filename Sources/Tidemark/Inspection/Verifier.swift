@@ -8,9 +8,12 @@ struct Verifier {
     }
 
     /// Checks the files of one moment.
+    ///
+    /// - Throws: `inputOutput` if something could not be read now and is not known to be damaged.
     mutating func check(
         _ segments: [SealedSegment], _ logs: [VerifiedLog], _ manifest: Manifest, threads: Int
-    ) {
+    ) throws(StoreError) {
+        try requireAttempt()
         // Their headers were checked when they were opened, their values are with their keys.
         let valueFiles = Set(segments.flatMap { $0.values.files.map(\.number) })
         report.filesChecked += valueFiles.count
@@ -22,7 +25,13 @@ struct Verifier {
                 VerificationProgress(
                     bytesChecked: before + bytes, bytesTotal: before + work.bytesTotal))
         }
+        try requireAttempt()
         report.damages = Self.eachPlaceOnce(report.damages)
+    }
+
+    /// What only this attempt could not read is no damage: then there is nothing to report.
+    private func requireAttempt() throws(StoreError) {
+        if let failure = report.damages.first(where: \.isOfEnvironment) { throw failure }
     }
 
     /// In the order of files and offsets, whoever was faster. One and the same damage is met by
@@ -58,7 +67,7 @@ struct Verifier {
         }
         let segments = verifier.openSegments(of: manifest, in: path, storage: storage)
         let logs = verifier.openLogs(names, of: manifest, in: path, storage: storage)
-        verifier.check(segments, logs, manifest, threads: threads)
+        try verifier.check(segments, logs, manifest, threads: threads)
         return verifier.report
     }
 
@@ -138,11 +147,13 @@ struct Verifier {
         in directory: String, storage: any Storage
     ) throws(StoreError) -> Manifest? {
         report.filesChecked += 1
-        do {
+        do throws(StoreError) {
             let manifest = try Manifest.read(in: directory, storage: storage)
             report.blocksChecked += 1
             return manifest
-        } catch let error where error.code == .corruption || error.code == .inputOutput {
+        } catch {
+            guard error.code == .corruption || error.code == .inputOutput, !error.isOfEnvironment
+            else { throw error }
             report.damages.append(error)
             return nil
         }

@@ -34,9 +34,11 @@ final class EventDelivery: @unchecked Sendable {
         monitor.withLock { enqueue(event) }
     }
 
-    /// The same place is told of, and counted, once; after a thousand of them no more are.
+    /// The same place is told of, and counted, once; after a thousand of them no more are. What
+    /// only this attempt could not read is none.
     func tellDamage(_ error: StoreError) {
-        guard error.code == .corruption || error.code == .inputOutput else { return }
+        guard error.code == .corruption || error.code == .inputOutput, !error.isOfEnvironment
+        else { return }
         monitor.withLock {
             if let location = error.location {
                 guard damagedPlaces.count < Limits.damagedPlacesMax,

@@ -63,10 +63,11 @@ package struct DamageSurvey: Sendable {
     /// - Parameters:
     ///   - kind: `records` if the block itself is damaged, `value` if a value is that it names.
     ///   - owner: tells whose records have a number.
+    /// - Throws: `inputOutput` if the segment's tables cannot be read now.
     mutating func addBlock(
         _ block: Int, of segment: SealedSegment, _ parts: SegmentParts, _ kind: StoreDamage.Kind,
         owner: (DatasetID) -> DatasetOwner
-    ) {
+    ) throws(StoreError) {
         let place = BlockPlace(segment: segment.number, block: block)
         guard skipped[segment.number, default: []].insert(block).inserted else { return }
         let offset = parts.directory.offset(of: block)
@@ -76,7 +77,10 @@ package struct DamageSurvey: Sendable {
                 byteCount: parts.directory.offset(of: block + 1) - offset, dataset: dataset,
                 keys: keys)
         }
-        guard let ranges = try? parts.keyRanges(of: block) else {
+        let ranges = try unlessDamaged { () throws(StoreError) in
+            try parts.keyRanges(of: block)
+        }
+        guard let ranges else {
             addHopeless(damage(nil, nil), place, isTold: kind == .records)
             return
         }

@@ -40,7 +40,7 @@ extension Engine {
                 let indices = survey.indices(of: place)
                 guard !survey.hopelessBlocks.contains(place), restored.isSuperset(of: indices)
                 else { continue }
-                if isAccountedFor(place, by: indices.compactMap { places[$0] }, survey, view) {
+                if try isAccountedFor(place, by: indices.compactMap { places[$0] }, survey, view) {
                     removable[number, default: []].insert(block)
                 } else {
                     for index in indices { removal.left[index] = .unknownKeys }
@@ -70,13 +70,14 @@ extension Engine {
     /// Whether known keys account for all that the hash index names in a block.
     private func isAccountedFor(
         _ place: BlockPlace, by known: [Set<UInt32>], _ survey: DamageSurvey, _ view: ReadView
-    ) -> Bool {
+    ) throws(StoreError) -> Bool {
         // Keys of datasets that are gone are known to nobody. And without an index, that the peer
         // has seen all that was seen here is what there is to go by.
         guard !survey.blocksWithDead.contains(place),
             let segment = view.segments.first(where: { $0.number == place.segment }),
-            let parts = try? segment.parts(),
-            let named = try? parts.indexedPlaces(in: place.block)
+            let named = try unlessDamaged({ () throws(StoreError) in
+                try segment.parts().indexedPlaces(in: place.block)
+            })
         else { return true }
         return known.reduce(named) { $0.subtracting($1) }.isEmpty
     }

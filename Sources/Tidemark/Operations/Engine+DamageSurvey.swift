@@ -12,20 +12,21 @@ extension Engine {
         guard !places.isEmpty else { return survey }
         for segment in view.segments {
             guard let found = places[segment.path] else { continue }
-            add(found.map(\.offset), in: segment, to: &survey)
+            try add(found.map(\.offset), in: segment, to: &survey)
         }
         for file in view.valueFiles {
             guard let found = places[file.path] else { continue }
-            add(found.map(\.offset), in: file, of: view, to: &survey)
+            try add(found.map(\.offset), in: file, of: view, to: &survey)
         }
         return survey
     }
 
     private func add(
         _ offsets: [UInt64?], in segment: SealedSegment, to survey: inout DamageSurvey
-    ) {
+    ) throws(StoreError) {
         let name = FileName.sealed(segment.number)
-        guard let parts = try? segment.parts() else {
+        let parts = try unlessDamaged { () throws(StoreError) in try segment.parts() }
+        guard let parts else {
             survey.addFile(
                 name, at: offsets.compactMap(\.self).min(), byteCount: segment.fileSize)
             return
@@ -36,11 +37,11 @@ extension Engine {
                 continue
             }
             if let block = parts.block(containing: offset) {
-                if parts.isWhole(block) {
+                if try parts.isWhole(block) {
                     // What stands around its entries, or leads to them, is not.
                     survey.addIndex(of: segment.number, at: offset)
                 } else {
-                    survey.addBlock(block, of: segment, parts, .records, owner: owner(of:))
+                    try survey.addBlock(block, of: segment, parts, .records, owner: owner(of:))
                 }
             } else if offset >= segment.footer.dataEnd,
                 offset < segment.footer.indexChecksums.offset
@@ -56,7 +57,7 @@ extension Engine {
     /// Finds the blocks that name damaged values. What no entry names any more is no damage.
     private func add(
         _ offsets: [UInt64?], in file: ValueFile, of view: ReadView, to survey: inout DamageSurvey
-    ) {
+    ) throws(StoreError) {
         if offsets.contains(nil) {
             survey.addFile(FileName.values(file.number), at: nil, byteCount: file.fileSize)
         }
@@ -65,17 +66,20 @@ extension Engine {
         let buffer = BlockBuffer()
         for segment in view.segments {
             guard segment.values.files.contains(where: { $0.number == file.number }),
-                let parts = try? segment.parts()
+                let parts = try unlessDamaged({ () throws(StoreError) in try segment.parts() })
             else { continue }
             for block in 0..<parts.directory.blockCount {
                 // One that cannot be read is among the damage itself.
-                guard let entries = try? parts.view(of: block, in: buffer) else { continue }
+                let entries = try unlessDamaged { () throws(StoreError) in
+                    try parts.view(of: block, in: buffer)
+                }
+                guard let entries else { continue }
                 for slot in 0..<entries.count {
                     guard let entry = entries.entry(at: slot), let handle = entry.valueHandle,
                         handle.file == file.number, handle.block.isMeant(byAnyOf: damaged)
                     else { continue }
                     survey.addValue(handle, of: entry, owner(of: entry.dataset))
-                    survey.addBlock(block, of: segment, parts, .value, owner: owner(of:))
+                    try survey.addBlock(block, of: segment, parts, .value, owner: owner(of:))
                 }
             }
         }

@@ -92,7 +92,9 @@ extension Engine {
                 hidden.keys.append(key)
             }
             // Without the index there are no places to be accounted for, either.
-            let places = try? parts?.candidates(KeyHash.of(bytes, in: piece.id))
+            let places = try unlessDamaged { () throws(StoreError) in
+                try parts?.candidates(KeyHash.of(bytes, in: piece.id)) ?? []
+            }
             for place in places ?? [] where place.block == piece.place.block {
                 hidden.places.insert(place.rawValue)
             }

@@ -13,8 +13,15 @@ extension Engine {
                 try storage.remove(filePath(name))
             }
             guard let number = FileName.number(in: name, ending: ".from") else { continue }
-            let part = KeptPart(
-                number: number, at: filePath(name), tag: manifest.tag, storage)
+            let part: KeptPart?
+            do throws(StoreError) {
+                part = try KeptPart(
+                    number: number, at: filePath(name), tag: manifest.tag, storage)
+            } catch {
+                // Nobody can tell now of what use it is. The next opening looks again.
+                nextNumber = max(nextNumber, number + 1)
+                continue
+            }
             if let part, names.contains(FileName.part(number)) {
                 kept.append(part)
                 // What is made next must not take its name.

@@ -148,13 +148,19 @@ struct KeptPart: Sendable {
     /// Reads what stands beside a part.
     ///
     /// - Returns: nil if it is of no use.
-    init?(number: UInt64, at path: String, tag: UInt64, _ storage: any Storage) {
-        guard let file = try? storage.openFile(path, .read), let size = try? file.size(),
-            size <= Limits.partOriginBytesMax,
-            let whole = unsafe try? Block(
-                count: Int(size),
-                fill: { (memory) throws(StoreError) in try unsafe file.read(into: memory, at: 0) }
-            ),
+    /// - Throws: `inputOutput` if it cannot be read now, which does not tell.
+    init?(
+        number: UInt64, at path: String, tag: UInt64, _ storage: any Storage
+    ) throws(StoreError) {
+        let content = try unlessDamaged { () throws(StoreError) -> Block? in
+            let file = try storage.openFile(path, .read)
+            let size = try file.size()
+            guard size <= Limits.partOriginBytesMax else { return nil }
+            return unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in
+                try unsafe file.read(into: memory, at: 0)
+            }
+        }
+        guard let whole = content ?? nil,
             let header = try? FileHeader(
                 whole.bytes, expecting: .partOrigin, segment: number, tag: tag, path: path)
         else { return nil }
@@ -185,14 +191,17 @@ struct KeptPart: Sendable {
     /// number of the peer's segment, as they came.
     ///
     /// - Returns: nil if any of them is not whole, or they do not fill the range.
-    func blocks(in range: Range<UInt64>, of file: any StorageFile) -> [UInt8]? {
-        guard
-            let whole = unsafe try? Block(
-                count: Int(range.upperBound - range.lowerBound),
-                fill: { (memory) throws(StoreError) in
-                    try unsafe file.read(into: memory, at: range.lowerBound)
-                })
-        else { return nil }
+    /// - Throws: `inputOutput` if they cannot be read now.
+    func blocks(
+        in range: Range<UInt64>, of file: any StorageFile
+    ) throws(StoreError) -> [UInt8]? {
+        let content = try unlessDamaged { () throws(StoreError) -> Block in
+            unsafe try Block(count: Int(range.upperBound - range.lowerBound)) {
+                (memory) throws(StoreError) in
+                try unsafe file.read(into: memory, at: range.lowerBound)
+            }
+        }
+        guard let whole = content else { return nil }
         defer { withExtendedLifetime(whole) {} }
         var scan = JournalScan(whole.bytes, segment: number, from: 0)
         var blocks: [UInt8] = []

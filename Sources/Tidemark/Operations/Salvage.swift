@@ -2,6 +2,9 @@
 ///
 /// Which files count the manifest says. Without one all of them do, apart from logs that sealed
 /// segments say were sealed.
+///
+/// A file that this process may not read, or lacks a descriptor or memory for, is no loss: it may
+/// be whole, so the attempt fails as a whole, before anything is written.
 final class Salvage {
     let path: String
     private let storage: any Storage
@@ -55,7 +58,7 @@ final class Salvage {
             .manifest, identity.name,
             "the file was read by itself; what other files of its store hold is not here")
         switch identity.kind {
-        case .sealed: segments = [SalvagedSegment(file, values)]
+        case .sealed: segments = [try SalvagedSegment(file, values)]
         case .log:
             logs = [
                 SalvagedLog(
@@ -81,11 +84,10 @@ final class Salvage {
     }
 
     private func readManifest() throws(StoreError) {
-        do {
+        do throws(StoreError) {
             manifest = try Manifest.read(in: path, storage: storage)
-        } catch let error where error.code == .formatTooNew {
-            throw error
         } catch {
+            guard error.code != .formatTooNew, !error.isOfEnvironment else { throw error }
             note(
                 .manifest, Manifest.fileName,
                 "the manifest is missing or damaged; all files that were found are used, and "
@@ -113,13 +115,15 @@ final class Salvage {
         tag = likeliest?.key ?? 0
     }
 
-    /// nil, and noted, if it is missing or cannot be read at all.
+    /// nil if it is missing, or the disk cannot read any of it.
     private func open(_ name: String) throws(StoreError) -> SalvageFile? {
         let ending = name.hasSuffix(".seg") ? ".seg" : ".log"
         guard let number = FileName.number(in: name, ending: ending) else { return nil }
-        do {
+        do throws(StoreError) {
             return try SalvageFile(name, number: number, in: path, storage: storage)
-        } catch let error where error.code == .notAStore || error.code == .inputOutput {
+        } catch {
+            guard error.code == .notAStore || error.code == .inputOutput && !error.isOfEnvironment
+            else { throw error }
             return nil
         }
     }
@@ -149,7 +153,7 @@ final class Salvage {
                 continue
             }
             guard !isForeign(file, try header(of: file)) else { continue }
-            segments.append(SalvagedSegment(file, values))
+            segments.append(try SalvagedSegment(file, values))
             noteCut(file, expected: byteCount)
             progress.noteRead(file.byteCount)
         }

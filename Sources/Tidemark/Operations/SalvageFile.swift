@@ -1,4 +1,6 @@
 /// A file of a damaged store, as far as the disk gives it, and the whole blocks in it.
+///
+/// It takes no descriptor once it is made: a store may have more files than a process may open.
 @safe
 final class SalvageFile {
     /// A block whose checksum matches.
@@ -13,7 +15,8 @@ final class SalvageFile {
     let number: UInt64
     let path: String
     let bytes: ByteView
-    private let file: any StorageFile
+    /// Holds the mapping; nil if the file is empty.
+    private let file: (any StorageFile)?
     /// What the disk cannot read; must not be touched in the mapping.
     private(set) var unreadable: [Range<Int>] = []
 
@@ -21,38 +24,43 @@ final class SalvageFile {
     private static let pageBytes = 4_096
     private static let zeros = [UInt8](repeating: 0, count: pageBytes)
 
+    /// - Throws: `notAStore` if there is no such file; `inputOutput`.
     init(_ name: String, number: UInt64, in directory: String, storage: any Storage)
         throws(StoreError)
     {
         self.name = name
         self.number = number
         path = "\(directory)/\(name)"
-        file = try storage.openFile(path, .read)
-        bytes = unsafe ByteView(try file.mapForReading())
-        findUnreadable()
+        let opened = try storage.openFile(path, .read)
+        bytes = unsafe ByteView(try opened.mapForReading())
+        try opened.releaseDescriptor()
+        // Nothing of an empty file is mapped, so it would keep its descriptor.
+        file = bytes.isEmpty ? nil : opened
+        try findUnreadable()
     }
 
     var byteCount: Int { bytes.count }
 
-    private func findUnreadable() {
+    private func findUnreadable() throws(StoreError) {
         var window = 0
         while window < bytes.count {
             let count = min(Self.windowBytes, bytes.count - window)
-            if !isPopulated(window, count) {
+            if try !isPopulated(window, count) {
                 for page in stride(from: window, to: window + count, by: Self.pageBytes) {
                     let end = min(page + Self.pageBytes, bytes.count)
-                    if !isPopulated(page, end - page) { unreadable.append(page..<end) }
+                    if try !isPopulated(page, end - page) { unreadable.append(page..<end) }
                 }
             }
             window += count
         }
     }
 
-    private func isPopulated(_ offset: Int, _ count: Int) -> Bool {
-        do {
-            try file.populate(offset: offset, count: count)
+    private func isPopulated(_ offset: Int, _ count: Int) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            try file?.populate(offset: offset, count: count)
             return true
         } catch {
+            guard !error.isOfEnvironment else { throw error }
             return false
         }
     }

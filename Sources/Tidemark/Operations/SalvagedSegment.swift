@@ -20,14 +20,15 @@ final class SalvagedSegment {
     private var footer: SegmentFooter?
     private var others: [SalvageFile.FoundBlock] = []
 
-    init(_ file: SalvageFile, _ values: SalvagedValues) {
+    /// - Throws: `inputOutput` if a value file cannot be read now and is not known to be damaged.
+    init(_ file: SalvageFile, _ values: SalvagedValues) throws(StoreError) {
         self.file = file
         self.values = values
         footer = readFooter()
         findBlocks()
         readTables()
         keepWhatIsInPlace()
-        dropWhatCannotBeRead()
+        try dropWhatCannotBeRead()
         noteGaps()
         if origins == nil, !dataBlocks.isEmpty {
             losses.append(
@@ -115,7 +116,7 @@ final class SalvagedSegment {
 
     /// Blocks whose checksum matches have what their writer put there. Should one be out of order
     /// all the same, it is none of this segment.
-    private func dropWhatCannotBeRead() {
+    private func dropWhatCannotBeRead() throws(StoreError) {
         var kept: [SalvageFile.FoundBlock] = []
         var last: (block: Block, view: DataBlockView)?
         for found in dataBlocks {
@@ -134,7 +135,7 @@ final class SalvagedSegment {
             last = (block, view)
             for slot in 0..<view.count {
                 guard let entry = view.entry(at: slot) else { continue }
-                values.check(entry)
+                try values.check(entry)
                 if !values.isLost(entry) { entryCounts[entry.dataset, default: 0] += 1 }
             }
         }

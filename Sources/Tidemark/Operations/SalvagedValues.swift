@@ -32,10 +32,10 @@ final class SalvagedValues {
     }
 
     /// Finds out whether the value of an entry is whole, and notes the loss if it is not.
-    func check(_ entry: Entry) {
-        guard let handle = entry.valueHandle, !lost.contains(handle), value(handle) == nil else {
-            return
-        }
+    func check(_ entry: Entry) throws(StoreError) {
+        guard let handle = entry.valueHandle, !lost.contains(handle),
+            try value(handle) == nil
+        else { return }
         lost.insert(handle)
         guard case .file(let file)? = files[handle.file] else { return }
         losses.append(
@@ -50,15 +50,15 @@ final class SalvagedValues {
         of entry: Entry, _ body: (ByteView?) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         guard entry.isApart else { return try body(entry.valueField) }
-        guard let handle = entry.valueHandle, let block = value(handle) else {
+        guard let handle = entry.valueHandle, let block = try value(handle) else {
             return try body(nil)
         }
         defer { withExtendedLifetime(block) {} }
         return try body(block.bytes)
     }
 
-    private func value(_ handle: ValueHandle) -> Block? {
-        guard case .file(let file) = found(handle.file),
+    private func value(_ handle: ValueHandle) throws(StoreError) -> Block? {
+        guard case .file(let file) = try found(handle.file),
             let block = file.block(at: Int(handle.block.offset)),
             block.header.kind == BlockHeader.Kind.value.rawValue,
             block.header.storedCount == handle.block.storedCount,
@@ -67,14 +67,14 @@ final class SalvagedValues {
         return file.payload(block)
     }
 
-    private func found(_ number: UInt64) -> Found {
+    private func found(_ number: UInt64) throws(StoreError) -> Found {
         if let known = files[number] { return known }
-        let found = open(number)
+        let found = try open(number)
         files[number] = found
         return found
     }
 
-    private func open(_ number: UInt64) -> Found {
+    private func open(_ number: UInt64) throws(StoreError) -> Found {
         let name = FileName.values(number)
         do throws(StoreError) {
             let file = try SalvageFile(name, number: number, in: directory, storage: storage)
@@ -84,6 +84,7 @@ final class SalvagedValues {
             }
             return .file(file)
         } catch {
+            guard !error.isOfEnvironment else { throw error }
             note(
                 .missingFile, name, 0,
                 "a file of large values is missing or cannot be read; records with values in it "

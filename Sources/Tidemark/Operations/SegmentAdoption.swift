@@ -263,26 +263,37 @@ package final class SegmentAdoption: @unchecked Sendable {
             return left.marks.count > right.marks.count
         }
         for left in ordered {
-            defer { engine.removePart(left.number) }
+            var isDone = true
+            defer { if isDone { engine.removePart(left.number) } }
             guard current == nil, let peer,
                 let part = offer.runs.joined().first(where: { part in
                     left.origin
                         == PartOrigin(part, of: offer, dataset: state.name, peer: peer)
                 }), finished[part] == nil
             else { continue }
-            try copy(left, of: part)
+            do throws(StoreError) {
+                try copy(left, of: part)
+            } catch {
+                // What could not be read, or copied, is still whole: the next attempt has it again.
+                isDone = !error.isOfEnvironment
+                if !isDone { engine.monitor.withLock { engine.keptParts.append(left) } }
+                throw error
+            }
         }
     }
 
     /// Adds what is left of a part, range by range, up to the first that is not whole.
     private func copy(_ left: KeptPart, of part: SegmentOffer.Segment) throws(StoreError) {
         let path = engine.filePath(FileName.part(left.number))
-        guard let file = try? engine.storage.openFile(path, .read), let size = try? file.size()
-        else { return }
+        let opened = try unlessDamaged { () throws(StoreError) in
+            let file = try engine.storage.openFile(path, .read)
+            return (file: file, size: try file.size())
+        }
+        guard let (file, size) = opened else { return }
         var offset = UInt64(FileHeader.byteCount)
         for mark in left.marks {
             guard mark.offset <= size,
-                let bytes = left.blocks(in: offset..<mark.offset, of: file)
+                let bytes = try left.blocks(in: offset..<mark.offset, of: file)
             else { return }
             do throws(StoreError) {
                 _ = try add(StoredBlocks(bytes: bytes, next: Int(mark.next)), of: part)

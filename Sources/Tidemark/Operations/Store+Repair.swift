@@ -66,6 +66,9 @@ extension Store {
     /// to have seen what they may not have any more: the next exchange with a peer brings back
     /// what the peer has.
     ///
+    /// A file that this process may not read, or lacks a descriptor or memory for, may be whole: it
+    /// is never a loss, and nothing is written. The repair itself keeps a handful of files open.
+    ///
     /// Reads the source and never changes it. No process may be writing it meanwhile. The
     /// destination is a store only when all is durable. O(bytes of the store); takes memory for
     /// the entries of the logs.
@@ -76,7 +79,8 @@ extension Store {
     ///   - observer: is told at the end, on the calling thread, of the source.
     ///   - progress: called on the calling thread.
     /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`, `invalidArgument` if
-    ///   the destination is not empty, `diskFull`, `inputOutput`.
+    ///   the destination is not empty, `diskFull`; `inputOutput`, with the path, if a file cannot
+    ///   be read now and is not known to be damaged, or a write failed.
     @discardableResult
     public static func repair(
         at source: String, to destination: String, observer: (any StoreObserver)? = nil,
@@ -109,7 +113,8 @@ extension Store {
     /// zeros: it is drawn when a store is made. O(bytes of the store).
     ///
     /// - Parameter progress: called on the calling thread.
-    /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`, `inputOutput`.
+    /// - Throws: `notAStore` if no file of a store is there, `formatTooNew`; `inputOutput`, with
+    ///   the path, if a file cannot be read now and is not known to be damaged.
     public static func planRepair(
         at source: String, progress: ((RepairProgress) -> Void)? = nil
     ) throws(StoreError) -> RepairReport {

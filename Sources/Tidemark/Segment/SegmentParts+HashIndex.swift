@@ -89,7 +89,9 @@ extension SegmentParts {
     private func goOn(
         past block: Int, for key: ByteView, in dataset: DatasetID, after error: StoreError
     ) throws(StoreError) {
-        guard !spans(block, key, in: dataset), !isAsWritten(block) else { throw error }
+        guard !error.isOfEnvironment, !spans(block, key, in: dataset), !isAsWritten(block) else {
+            throw error
+        }
     }
 
     /// Whether a block can be read from the disk and its checksum matches.
@@ -115,7 +117,7 @@ extension SegmentParts {
             try checkChunk(chunk)
             return true
         } catch {
-            damagedChunks.set(chunk)
+            if !error.isOfEnvironment { damagedChunks.set(chunk) }
             return false
         }
     }

@@ -42,7 +42,9 @@ extension SegmentParts {
     }
 
     /// Whether a data block can be read from the disk and is whole.
-    func isWhole(_ block: Int) -> Bool {
+    ///
+    /// - Throws: `inputOutput` if it cannot be read now, which does not tell.
+    func isWhole(_ block: Int) throws(StoreError) -> Bool {
         do throws(StoreError) {
             let own = try file.readBlock(
                 try handle(of: block), kind: .data, segment: footer.segment)
@@ -56,6 +58,7 @@ extension SegmentParts {
             }
             return view.entry(at: 0)?.position.compare(directory.position(of: block)) == 0
         } catch {
+            guard !error.isOfEnvironment else { throw error }
             return false
         }
     }
@@ -120,7 +123,8 @@ extension SegmentParts {
             directory.position(of: 0).compare(toKey: key, in: dataset) <= 0,
             directory.position(of: count).compare(toKey: key, in: dataset) >= 0
         else { return .absent }
-        guard let places = try? candidates(hash) else {
+        guard let places = try unlessDamaged({ () throws(StoreError) in try candidates(hash) })
+        else {
             return try standingByOrder(of: key, in: dataset, skipping: skipped)
         }
         var isHidden = false

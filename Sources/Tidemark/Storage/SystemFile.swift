@@ -180,7 +180,9 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     func releaseDescriptor() throws(StoreError) {
         guard let region = unsafe mapping, descriptor >= 0 else { return }
         // A kernel that cannot populate leaves that to reads, for which the descriptor is needed.
-        guard unsafe madvise(region.baseAddress!, 1, Self.populateForReading) == 0 else { return }
+        // One that can says of a page that the disk cannot read something else than EINVAL.
+        let result = unsafe madvise(region.baseAddress!, 1, Self.populateForReading)
+        guard result == 0 || errno != EINVAL else { return }
         close(descriptor)
         descriptor = -1
     }

@@ -90,7 +90,10 @@ package struct SystemStorage: Storage {
     }
 
     /// Whether a process has the lock of a directory. Touches no byte.
-    package func isLocked(_ directory: String) -> Bool { SystemLock.isTaken(directory) }
+    /// - Throws: `inputOutput` if nobody can tell now.
+    package func isLocked(_ directory: String) throws(StoreError) -> Bool {
+        try SystemLock.isTaken(directory)
+    }
 
     package func wallClockMilliseconds() -> UInt64 {
         var time = timespec()
@@ -176,14 +179,17 @@ private final class SystemLock: StorageLock {
         }
     }
 
-    static func isTaken(_ directory: String) -> Bool {
-        isTaken(directory, O_RDONLY | O_DIRECTORY)
-            || isTaken(holderPath(directory), O_RDONLY)
+    static func isTaken(_ directory: String) throws(StoreError) -> Bool {
+        if try isTaken(directory, O_RDONLY | O_DIRECTORY) { return true }
+        return try isTaken(holderPath(directory), O_RDONLY)
     }
 
-    private static func isTaken(_ path: String, _ flags: Int32) -> Bool {
+    private static func isTaken(_ path: String, _ flags: Int32) throws(StoreError) -> Bool {
         let descriptor = unsafe open(path, flags | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
+        guard descriptor >= 0 else {
+            guard errno != ENOENT, errno != ENOTDIR else { return false }
+            throw .system("cannot open to look at the lock", path: path)
+        }
         // The lock is let go with the descriptor.
         defer { close(descriptor) }
         return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
@@ -243,8 +249,34 @@ extension StoreError {
                 systemError: number)
         default:
             return StoreError(
-                .inputOutput, "\(what): \(reason); check the disk and the permissions",
-                location: location, systemError: number)
+                .inputOutput, "\(what): \(reason); \(remedy(for: number))", location: location,
+                systemError: number)
+        }
+    }
+
+    private static func remedy(for number: Int32) -> String {
+        switch number {
+        case EACCES, EPERM: "check the permissions"
+        case EMFILE, ENFILE: "allow more open files and try again"
+        case ENOMEM, EAGAIN: "make memory available and try again"
+        default: "check the disk and the permissions"
+        }
+    }
+
+    /// Whether this attempt failed and the bytes are not in doubt: the process may not read the
+    /// file, or there was no descriptor, no memory, no key or no server for it. Such a failure is
+    /// thrown, and never taken for damage or loss: another attempt may find everything whole.
+    ///
+    /// What the disk itself could not read is damage: `EIO`, and `EFAULT` or `EHWPOISON` of a page
+    /// that is mapped. So is `ENODEV`, by which a directory in the place of a file refuses to be
+    /// mapped, and `ETIMEDOUT`, by which a failing disk may refuse a sector each time.
+    package var isOfEnvironment: Bool {
+        guard code == .inputOutput, let systemError else { return false }
+        switch systemError {
+        case EACCES, EPERM, ENOKEY, EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, EBUSY, EINTR, ENOLCK,
+            ESTALE, ENOTCONN, EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH:
+            return true
+        default: return false
         }
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 import Tidemark
@@ -198,6 +199,17 @@ struct KeptPartTests {
                 of: setting.offer, from: setting.fixture.source.replicaID))
         adoption.abandon()
         try setting.requireNoParts()
+    }
+
+    @Test(
+        "What cannot be read now stays for the next opening", arguments: [EMFILE, EACCES, ENOMEM])
+    func unreadableNow(number: Int32) throws {
+        let setting = try Setting(ranges: 2)
+        let faults = LastingFault(.open, of: ".from", with: number)
+        let store = try Store.open(
+            at: setting.path, options: adoptionOptions(), storage: SystemStorage(faults: faults))
+        try store.close()
+        #expect(try setting.finish() == 2)
     }
 
     @Test("After a week it is given up")

@@ -81,3 +81,22 @@ final class PlannedFaults: SystemCallFaults {
         state.withLock { $0.shortens ? (wanted + 1) / 2 : wanted }
     }
 }
+
+/// Calls of one kind on paths with one ending fail, each time.
+final class LastingFault: SystemCallFaults {
+    private let call: SystemCall
+    private let ending: String
+    private let number: Int32
+
+    init(_ call: SystemCall, of ending: String, with number: Int32) {
+        self.call = call
+        self.ending = ending
+        self.number = number
+    }
+
+    func failure(of call: SystemCall, path: String) -> Int32 {
+        call == self.call && path.hasSuffix(ending) ? number : 0
+    }
+
+    func count(of call: SystemCall, path: String, wanted: Int) -> Int { wanted }
+}

@@ -74,7 +74,7 @@ struct BackupCommand: StoreCommand {
             }
             return (report, try HubAudit.copy(from: target.store, to: path))
         }
-        let names = (try? SystemStorage().listDirectory(backup)) ?? []
+        let names = try SystemStorage().names(inExisting: backup)
         guard names.isEmpty else { return try write(to: backup) }
         return try await StagedDirectory.make(backup) { path in try write(to: path) }
     }

@@ -8,7 +8,8 @@ struct RepairCommand: StoreCommand {
         discussion: """
             Without --to or --in-place nothing is written: this tells what would be kept and what \
             is lost. Works without a manifest, and with damaged or missing files. What is kept \
-            keeps its version, its history and its marks.
+            keeps its version, its history and its marks. A file that you may not read, or that \
+            there is no descriptor or memory for, is no loss: the command ends with status 74.
 
             --to makes a new store and leaves the damaged one as it is. --in-place puts the new \
             store in the place of the damaged one, which is kept beside it as STORE.damaged. The \
@@ -111,7 +112,7 @@ struct RepairCommand: StoreCommand {
 
     /// Before a lock file is made in a directory that has nothing to do with us.
     private func checkIsStore() throws {
-        let names = (try? SystemStorage().listDirectory(target.store)) ?? []
+        let names = try SystemStorage().names(inExisting: target.store)
         let isAny = names.contains { name in
             name == "MANIFEST" || name.hasSuffix(".seg") || name.hasSuffix(".log")
         }

@@ -67,7 +67,14 @@ final class StagedDirectory: Sendable {
     /// Before anything is done, so that nobody waits for a failure that was certain.
     private static func checkIsFree(_ target: String) throws {
         guard unsafe access(target, F_OK) == 0 else { return }
-        guard (try? SystemStorage().listDirectory(target).isEmpty) ?? false else {
+        var isEmpty = false
+        do throws(StoreError) {
+            isEmpty = try SystemStorage().listDirectory(target).isEmpty
+        } catch {
+            // A file has the name. What kept us from looking says so itself.
+            guard error.code == .notAStore else { throw error }
+        }
+        guard isEmpty else {
             throw CommandFailure(
                 .usage, "\(target) is there and not empty; name a missing or empty directory")
         }
@@ -126,5 +133,19 @@ final class StagedDirectory: Sendable {
             try? storage.remove("\(path)/\(name)")
         }
         return unsafe rmdir(path) == 0 || errno == ENOENT
+    }
+}
+
+extension SystemStorage {
+    /// The names in a directory; none if there is no such directory.
+    ///
+    /// - Throws: `inputOutput` if it cannot be looked at, which does not say that it is empty.
+    func names(inExisting directory: String) throws(StoreError) -> [String] {
+        do throws(StoreError) {
+            return try listDirectory(directory)
+        } catch {
+            guard error.code == .notAStore else { throw error }
+            return []
+        }
     }
 }
