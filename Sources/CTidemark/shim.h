@@ -9,3 +9,6 @@ static inline void tidemark_prefetch(const void *address) { __builtin_prefetch(a
 
 // Linux's, declared by the C library only for those who ask for all extensions.
 int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
+int renameat2(
+    int old_directory, const char *old_name, int new_directory, const char *new_name,
+    unsigned int flags);

@@ -21,7 +21,9 @@ public enum Compression: String, Hashable, Sendable, CaseIterable {
 public struct StoreOptions: Hashable, Sendable {
     /// What a write survives when it does not say so itself.
     public var durability: Durability
-    /// Whether to create the store if the directory is missing or empty.
+    /// Whether to create the store if the directory is missing or empty. Beside a directory
+    /// `NAME.damaged` or `NAME.partial-` and a number, which repairs, restores and backups make,
+    /// none is created: it throws `notAStore`, which says what to do (<doc:Operations>).
     public var createsIfMissing: Bool
     /// Opens beside a writer in another process, changes no byte, and sees what was in the log at
     /// the moment of opening: a copy of up to three logs, in memory. Throws `locked` if the writer

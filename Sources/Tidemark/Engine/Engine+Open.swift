@@ -23,20 +23,21 @@ extension Engine {
         at path: String, _ options: StoreOptions, _ storage: any Storage,
         _ events: EventDelivery, _ wasMade: inout Bool
     ) throws(StoreError) -> Engine {
-        if options.createsIfMissing { try storage.createDirectory(path) }
-        let names = try storage.listDirectory(path)
-        guard names.contains(Manifest.fileName) || options.createsIfMissing else {
-            throw .notAStore(path)
-        }
+        let found = try storage.namesIfThere(in: path)
+        let isThere = found?.contains(Manifest.fileName) ?? false
+        guard isThere || options.createsIfMissing else { throw .notAStore(path) }
+        let names = found ?? []
         guard !names.contains(BackupMark.fileName) else { throw .isBackup(path) }
-        let strangers = names.filter { $0 != "LOCK" && $0 != Manifest.temporaryName }
-        guard names.contains(Manifest.fileName) || strangers.isEmpty else {
-            throw .notAStore(path)
+        if !isThere { try checkIsFree(path, names, storage) }
+        if found == nil {
+            try storage.createDirectory(path)
+            // Throws if it is a file.
+            _ = try storage.listDirectory(path)
         }
         let lock = try storage.lock(path)
         if try !storage.listDirectory(path).contains(Manifest.fileName) {
             // Before the manifest, which says to whoever opens the store later that it was done.
-            try storage.syncDirectory(FileName.parent(of: path))
+            try storage.syncName(of: path, isNew: found == nil)
             let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
             try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
                 in: path, storage: storage)
@@ -58,6 +59,25 @@ extension Engine {
         // on it: records of a dataset whose deletion came back may go.
         if engine.recovery.bringsBack { try engine.syncAll() }
         return engine
+    }
+
+    /// Whether a store may begin at a path: a directory that is missing or empty, beside which
+    /// nothing stands that may be the store that belongs there. A repair in place that was killed
+    /// between its steps, or a restore that is under way, must not find an empty store there that
+    /// somebody takes for the whole one.
+    ///
+    /// - Parameter names: what is in the directory.
+    private static func checkIsFree(
+        _ path: String, _ names: [String], _ storage: any Storage
+    ) throws(StoreError) {
+        guard !names.contains(StagingName.within) else { throw .unfinished(path) }
+        guard names.allSatisfy({ $0 == "LOCK" || $0 == Manifest.temporaryName }) else {
+            throw .notAStore(path)
+        }
+        let beside = try storage.namesBeside(path)
+        if let other = StagingName.leftover(of: FileName.last(of: path), among: beside) {
+            throw .unfinished(path, beside: other)
+        }
     }
 
     private func beginFirstLog() throws(StoreError) {

@@ -92,9 +92,7 @@ final class BackupWriter {
         guard !destination.isEmpty else {
             throw StoreError(.invalidArgument, "the destination has no name; name a directory")
         }
-        try storage.createDirectory(destination)
-        try storage.syncDirectory(FileName.parent(of: destination))
-        names = Set(try storage.listDirectory(destination))
+        names = Set(try storage.provideDirectory(destination))
     }
 
     private func install(_ manifest: Manifest) throws(StoreError) {

@@ -64,9 +64,7 @@ final class SalvageWriter {
         guard !destination.isEmpty else {
             throw StoreError(.invalidArgument, "the destination has no name; name a directory")
         }
-        try storage.createDirectory(destination)
-        try storage.syncDirectory(FileName.parent(of: destination))
-        guard try storage.listDirectory(destination).allSatisfy({ $0 == "LOCK" }) else {
+        guard try storage.provideDirectory(destination).allSatisfy({ $0 == "LOCK" }) else {
             throw .notEmpty(destination)
         }
         return try storage.lock(destination)

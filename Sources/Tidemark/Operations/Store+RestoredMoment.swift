@@ -54,11 +54,18 @@ extension Store {
         // Before anything is made: a time that cannot be read leaves nothing behind.
         let snapshot = try source.snapshot(at: time)
         for dataset in try source.datasets() { try snapshot.check(dataset) }
-        try storage.createDirectory(destination)
-        guard try storage.listDirectory(destination).isEmpty else { throw .notEmpty(destination) }
+        guard try storage.provideDirectory(destination).isEmpty else {
+            throw .notEmpty(destination)
+        }
+        // Begun here and not by opening it, which refuses to begin a store where one is missing
+        // that was damaged: that is where a backup is to be restored.
+        let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
+        try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
+            in: destination, storage: storage)
         let target = try Store.open(
             at: destination,
-            options: StoreOptions(durability: .process, compactsAutomatically: false),
+            options: StoreOptions(
+                durability: .process, createsIfMissing: false, compactsAutomatically: false),
             storage: storage)
         let writer = try MomentWriter(source, snapshot, time, target, progress)
         let restored = try writer.write()

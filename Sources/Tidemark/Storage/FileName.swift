@@ -25,6 +25,11 @@ enum FileName {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
+    /// The last part of a path.
+    static func last(of path: String) -> String {
+        String(path.split(separator: "/").last ?? "")
+    }
+
     /// The number in a name of that ending; nil for any other file.
     static func number(in name: String, ending: String) -> UInt64? {
         guard name.hasSuffix(ending) else { return nil }

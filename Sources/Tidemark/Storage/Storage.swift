@@ -15,6 +15,10 @@ package protocol Storage: Sendable {
     /// Atomically takes the place of what is at the target.
     func rename(_ source: String, to target: String) throws(StoreError)
 
+    /// Gives each of two directories the name of the other in one step: at no moment does nothing
+    /// stand under one of the names. False if the system, or the file system, cannot.
+    func exchange(_ first: String, with second: String) throws(StoreError) -> Bool
+
     /// Gives a file a second name that nothing has yet, so that both stand for the same bytes.
     /// False if the two names lie on different file systems, the file system has no such names,
     /// or the file is gone: then it can only be copied.
@@ -43,6 +47,11 @@ package protocol Storage: Sendable {
 extension Storage {
     /// By the wall clock, where a test sets that.
     package func monotonicNanoseconds() -> UInt64 { wallClockMilliseconds() &* 1_000_000 }
+
+    /// Left to two renames.
+    package func exchange(
+        _ first: String, with second: String
+    ) throws(StoreError) -> Bool { false }
 }
 
 /// The exclusive lock of a directory, for as long as the object lives.

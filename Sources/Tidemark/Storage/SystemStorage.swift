@@ -1,3 +1,4 @@
+internal import CTidemark
 internal import Glibc
 
 /// The real operating system behind the door.
@@ -54,6 +55,21 @@ package struct SystemStorage: Storage {
         let result = calls.make(.rename, source) { unsafe Glibc.rename(source, target) }
         guard result == 0 else {
             throw .system("cannot rename to \(target)", path: source)
+        }
+    }
+
+    /// Counts as a ``SystemCall/rename`` to a test.
+    package func exchange(
+        _ first: String, with second: String
+    ) throws(StoreError) -> Bool {
+        let exchanging: UInt32 = 1 << 1  // RENAME_EXCHANGE
+        let result = calls.make(.rename, first) {
+            unsafe renameat2(AT_FDCWD, first, AT_FDCWD, second, exchanging)
+        }
+        guard result != 0 else { return true }
+        switch errno {
+        case ENOSYS, EINVAL, EOPNOTSUPP: return false
+        default: throw .system("cannot exchange names with \(second)", path: first)
         }
     }
 

@@ -92,6 +92,22 @@ import Tidemark
         #expect(try await tool.succeed("get", names.store, "stock", "flour").text == "20 sacks")
     }
 
+    /// The one that is repaired changes its name, and not a symbolic link to it.
+    @Test(arguments: [
+        "cd store; $tidemark repair . --in-place", "$tidemark repair store/ --in-place",
+        "ln -s store link; $tidemark repair link --in-place; s=$?; test -L link && exit $s",
+    ])
+    func inTheSamePlaceByAnotherName(script: String) async throws {
+        try damageSegment()
+        let before = try Files.list(names.store)
+        let done = try await tool.shell(script)
+        #expect(done.status == CommandStatus.damage.rawValue, "\(done.errors)")
+        let left = try Files.list(tool.directory.path).filter { $0.hasPrefix("store") }
+        #expect(left == ["store", "store.damaged"])
+        #expect(try Set(Files.list("\(names.store).damaged")) == Set(before + ["LOCK"]))
+        try await tool.succeed("verify", names.store)
+    }
+
     /// Each record is a block of the log. The first has what all of them refer to; one in the
     /// middle costs itself alone, and what stands behind it keeps its version.
     @Test func aDamagedLog() async throws {

@@ -39,6 +39,41 @@ struct StoreTests {
         try Store.open(at: directory["empty"], options: options).close()
     }
 
+    @Test(
+        "No store begins beside one that was damaged, or that is being made",
+        arguments: [".damaged", ".damaged-2", ".partial-1"])
+    func nothingBeginsBeside(ending: String) throws {
+        let directory = try TemporaryDirectory()
+        let (path, beside) = (directory["s"], directory["s\(ending)"])
+        try Files.createDirectory(beside)
+        for isThere in [false, true] {
+            if isThere { try Files.createDirectory(path) }
+            let error = expectError(.notAStore) {
+                try Store.open(at: path, options: quickOptions())
+            }
+            #expect(error?.message.contains("s\(ending)") == true)
+            #expect(Files.exists(path) == isThere)
+        }
+        #expect(try Files.list(path).isEmpty)
+        // It is only the beginning of a store that is refused, and only at that name.
+        for other in [beside, directory["S"], directory["s\(ending)0-"]] {
+            try Store.open(at: other, options: quickOptions()).close()
+        }
+        try Store.restore(from: beside, to: path)
+        try Store.open(at: path, options: quickOptions()).close()
+    }
+
+    @Test("No store begins in a directory that another is being made in")
+    func nothingBeginsAround() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory["s"]
+        try Files.createDirectory(path)
+        try Files.createDirectory("\(path)/.partial")
+        let error = expectError(.notAStore) { try Store.open(at: path, options: quickOptions()) }
+        #expect(error?.message.contains(".partial") == true)
+        #expect(try Files.list(path) == [".partial"])
+    }
+
     @Test("A second writer is refused and told which process has the store")
     func lock() throws {
         let fixture = try StoreFixture()

@@ -12,7 +12,8 @@ struct BackupCommand: StoreCommand {
             earlier backup of the store only what is new goes, and the earlier one is whole until \
             the new one takes its place in one step.
 
-            A first backup that is stopped leaves nothing behind. The store is not changed. The \
+            A first backup that is stopped leaves nothing behind, and an empty directory empty; \
+            that may be a mount point. The store is not changed. The \
             audit file of a hub's console goes along.
             """
                 + Examples.section([
@@ -63,8 +64,9 @@ struct BackupCommand: StoreCommand {
         }
     }
 
-    /// A first backup is made under another name. One that renews an earlier one is made in its
-    /// place, where only what counts for nothing can be left behind, and the next one uses it.
+    /// A first backup is made under another name, within a directory that is there and empty. One
+    /// that renews an earlier one is made in its place, where only what counts for nothing can be
+    /// left behind, and the next one uses it.
     private func write(
         _ store: Store, _ bar: ProgressBar
     ) async throws -> (BackupReport, auditBytes: UInt64?) {
@@ -75,7 +77,9 @@ struct BackupCommand: StoreCommand {
             return (report, try HubAudit.copy(from: target.store, to: path))
         }
         let names = try SystemStorage().names(inExisting: backup)
-        guard names.isEmpty else { return try write(to: backup) }
+        guard names.isEmpty || Publication.isUnfinished(names) else {
+            return try write(to: backup)
+        }
         return try await StagedDirectory.make(backup) { path in try write(to: path) }
     }
 }

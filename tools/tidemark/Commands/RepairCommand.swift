@@ -12,9 +12,11 @@ struct RepairCommand: StoreCommand {
             there is no descriptor or memory for, is no loss: the command ends with status 74.
 
             --to makes a new store and leaves the damaged one as it is. --in-place puts the new \
-            store in the place of the damaged one, which is kept beside it as STORE.damaged. The \
-            new store has a new replica id: synchronise it with its peers, which bring back what \
-            they have. Status 2: something is lost.
+            store in the place of the damaged one, which is kept beside it as STORE.damaged: the \
+            two exchange their names in one step where the file system can. What is mounted \
+            cannot change its name; repair it with --to. The new store has a new replica id: \
+            synchronise it with its peers, which bring back what they have. Status 2: something \
+            is lost.
             """
                 + Examples.section([
                     "tidemark repair /var/lib/notes",
@@ -45,15 +47,16 @@ struct RepairCommand: StoreCommand {
         // Whoever writes the store would take files away that are being read.
         if inPlace {
             try checkIsStore()
+            let place = try Publication.exchangeableName(of: target.store)
             let lock = try SystemStorage().lock(target.store)
             defer { withExtendedLifetime(lock) {} }
-            let kept = try keptName()
-            report = try await repair(to: target.store, replacing: .movesTo(kept))
+            let kept = try keptName(of: place)
+            report = try await repair(to: place, keeping: kept)
             written = RepairedPlace(store: target.store, kept: kept)
         } else {
             try StoreLock.checkIsFree(at: target.store)
             if let to {
-                report = try await repair(to: to, replacing: .none)
+                report = try await repair(to: to, keeping: nil)
                 written = RepairedPlace(store: to, kept: nil)
             } else {
                 report = try planned()
@@ -88,12 +91,12 @@ struct RepairCommand: StoreCommand {
     }
 
     private func repair(
-        to place: String, replacing former: StagedDirectory.Former
+        to place: String, keeping kept: String?
     ) async throws -> RepairReport {
         let bar = ProgressBar("repairing")
         defer { bar.finish() }
         let store = target.store
-        return try await StagedDirectory.make(place, replacing: former) { path in
+        return try await StagedDirectory.make(place, keeping: kept) { path in
             try missingStoreNamed {
                 try Store.repair(at: store, to: path) { progress in
                     bar.update(bytes: progress.bytesDone, of: progress.bytesTotal)
@@ -124,18 +127,16 @@ struct RepairCommand: StoreCommand {
     }
 
     /// The first name beside the store that nothing has.
-    private func keptName() throws -> String {
-        var base = target.store
-        while base.count > 1, base.hasSuffix("/") { base.removeLast() }
-        let storage = SystemStorage()
-        let taken = Set(try storage.listDirectory(StagedDirectory.parent(of: base)))
-        let stem = "\(base.split(separator: "/").last ?? "").damaged"
-        guard taken.contains(stem) else { return "\(base).damaged" }
-        for number in 2..<1_000 where !taken.contains("\(stem)-\(number)") {
-            return "\(base).damaged-\(number)"
+    private func keptName(of place: String) throws -> String {
+        let parent = StagedDirectory.parent(of: place)
+        let taken = Set(try SystemStorage().listDirectory(parent))
+        let name = String(place.split(separator: "/").last ?? "")
+        for number in 1..<1_000
+        where !taken.contains(StagingName.kept(name, number: number)) {
+            return StagingName.kept(place, number: number)
         }
         throw CommandFailure(
-            .usage, "\(base) was repaired a thousand times; remove some of \(base).damaged-*")
+            .usage, "\(place) was repaired a thousand times; remove some of \(place).damaged-*")
     }
 }
 

@@ -13,7 +13,7 @@ struct RestoreCommand: StoreCommand {
             With --at the new store holds what could be read at that moment, as far back as \
             history is kept. Its peers bring back what came later, so keep it from them where \
             that is not wanted. The audit file of a hub's console goes along, with all of its \
-            lines.
+            lines. An empty directory that is there, as a mount point is, stays the same one.
             """
                 + Examples.section([
                     "tidemark restore /backup/notes --to /var/lib/notes",

@@ -3,12 +3,14 @@ import Synchronization
 import Tidemark
 import UnixSignals
 
-/// A directory that is made under a name of its own beside the target, and takes the target's name
-/// when it is whole and durable, in one step.
+/// A directory that is made under a name of its own, and comes to where it belongs when it is whole
+/// and durable: see ``Publication``.
 ///
 /// Whatever ends the work before, a failure, Ctrl-C, a service manager, the unfinished directory
-/// goes with it. Only a kill that no program can answer leaves it behind, under a name that ends in
-/// `.partial` and the number of the process; it may be removed by hand.
+/// goes with it; an empty directory that was to be filled is empty again. Only a kill that no
+/// program can answer leaves something behind: a directory whose name ends in `.partial` and the
+/// number of the process, or the directory `.partial` within the target. It may be removed by hand,
+/// and no store is begun beside the one or around the other.
 ///
 /// Thread rule: signals come on another thread than the work. What was published stays, and what
 /// was given up is never published: `isPublished` is asked and set under its lock, and whoever
@@ -17,40 +19,62 @@ final class StagedDirectory: Sendable {
     /// Where the work is done.
     let path: String
     private let target: String
+    private let publication: Publication
     private let isPublished = Mutex(false)
 
-    private init(_ target: String) throws {
+    private init(_ target: String, _ publication: Publication) throws {
         self.target = target
-        path = "\(target).partial-\(getpid())"
-        try SystemStorage().createDirectory(path)
+        self.publication = publication
+        path = publication.staging(for: target)
+        // What another command has made is not to be shared with it.
+        guard unsafe mkdir(path, 0o755) == 0 else { throw Self.cannotMake(path, errno) }
     }
 
-    /// What becomes of a directory that has the target's name already.
-    enum Former {
-        /// There is none, or it is empty.
-        case none
-        /// It gets another name, durably, just before the new one takes its own.
-        case movesTo(String)
+    private static func cannotMake(_ path: String, _ number: Int32) -> CommandFailure {
+        switch number {
+        case EEXIST:
+            CommandFailure(
+                .usage,
+                "\(path) is there, which another command makes or a killed one left unfinished; "
+                    + "let it end, or remove it and try again")
+        case ENOENT, ENOTDIR:
+            CommandFailure(
+                .noInput, "cannot make \(path): \(systemMessage(number)); check the path")
+        default:
+            CommandFailure(
+                .inputOutput,
+                "cannot make \(path): \(systemMessage(number)); check the disk and the "
+                    + "permissions")
+        }
     }
 
     /// Makes a directory.
     ///
-    /// - Parameter work: makes it at the path that it is given, where an empty one is.
-    /// - Throws: `usage` if the target is there and not to be moved away; what the work throws.
+    /// - Parameters:
+    ///   - kept: the name for the store that has the target's name already; nil if the target is
+    ///     missing or empty.
+    ///   - work: makes it at the path that it is given, where an empty one is.
+    /// - Throws: `usage` if the target is there, not empty and not to be kept; what the work
+    ///   throws.
     static func make<Result>(
-        _ target: String, replacing former: Former = .none, _ work: (String) throws -> Result
+        _ target: String, keeping kept: String? = nil, _ work: (String) throws -> Result
     ) async throws -> Result {
         let target = withoutSlash(target)
-        if case .none = former { try checkIsFree(target) }
+        let publication =
+            if let kept {
+                Publication.exchanges(keeping: kept)
+            } else {
+                try Publication(to: target)
+            }
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
-        let staged = try StagedDirectory(target)
+        let staged = try StagedDirectory(target, publication)
         let watch = Task.detached {
             for await signal in signals { staged.giveUp(after: signal) }
         }
         defer { watch.cancel() }
         do {
             let result = try work(staged.path)
-            try staged.publish(replacing: former)
+            try staged.publish()
             return result
         } catch {
             staged.remove()
@@ -58,45 +82,19 @@ final class StagedDirectory: Sendable {
         }
     }
 
-    private static func withoutSlash(_ path: String) -> String {
+    private func publish() throws {
+        let storage = SystemStorage()
+        try isPublished.withLock { isPublished in
+            let changed = try publication.place(path, at: target, storage)
+            isPublished = true
+            try storage.syncDirectory(changed)
+        }
+    }
+
+    static func withoutSlash(_ path: String) -> String {
         var path = path
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
-    }
-
-    /// Before anything is done, so that nobody waits for a failure that was certain.
-    private static func checkIsFree(_ target: String) throws {
-        guard unsafe access(target, F_OK) == 0 else { return }
-        var isEmpty = false
-        do throws(StoreError) {
-            isEmpty = try SystemStorage().listDirectory(target).isEmpty
-        } catch {
-            // A file has the name. What kept us from looking says so itself.
-            guard error.code == .notAStore else { throw error }
-        }
-        guard isEmpty else {
-            throw CommandFailure(
-                .usage, "\(target) is there and not empty; name a missing or empty directory")
-        }
-    }
-
-    private func publish(replacing former: Former) throws {
-        let storage = SystemStorage()
-        try isPublished.withLock { isPublished in
-            if case .movesTo(let kept) = former {
-                try storage.rename(target, to: kept)
-            }
-            do {
-                try storage.rename(path, to: target)
-            } catch {
-                // What was moved away goes back; should that fail, too, the message of the first
-                // failure names both.
-                if case .movesTo(let kept) = former { try? storage.rename(kept, to: target) }
-                throw error
-            }
-            isPublished = true
-            try storage.syncDirectory(Self.parent(of: target))
-        }
     }
 
     static func parent(of path: String) -> String {
