@@ -128,14 +128,7 @@ struct UnreadableNowTests {
     func descriptors() throws {
         let directory = try TemporaryDirectory()
         let path = directory["store"]
-        let store = try Store.open(at: path, options: apartOptions())
-        let dataset = try store.dataset("main")
-        var random = SeededGenerator(Seed(3))
-        for number in 0..<30 {
-            try dataset.put(random.bytes(400), for: bytes("key \(number)"))
-            try store.sealAll()
-        }
-        try store.close()
+        try makeStore(of: 30, at: path)
         let names = try Files.list(path)
         let fileCount = names.count { $0.hasSuffix(".seg") || $0.hasSuffix(".val") }
         try require(fileCount >= 60, "only \(fileCount) files")
@@ -147,6 +140,18 @@ struct UnreadableNowTests {
         }
         #expect(report.isComplete && isTold)
         #expect(most <= 8, "\(most) files were open at once")
+    }
+
+    /// A function of its own: a store that is closed, but still there, has its segments open.
+    private func makeStore(of count: Int, at path: String) throws {
+        let store = try Store.open(at: path, options: apartOptions())
+        let dataset = try store.dataset("main")
+        var random = SeededGenerator(Seed(3))
+        for number in 0..<count {
+            try dataset.put(random.bytes(400), for: bytes("key \(number)"))
+            try store.sealAll()
+        }
+        try store.close()
     }
 
     /// How many descriptors of this process are of files in a directory. Other tests have others.
