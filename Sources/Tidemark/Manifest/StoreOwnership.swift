@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// Knows whether the directory is still its writer's: the lock is held, and the manifest is the file
-/// that the writer read or wrote last.
+/// Knows whether the directory is still its writer's: the lock is held, and the manifest is the
+/// file that the writer read or wrote last.
 ///
-/// A cleaner, a copy or a restore into the directory of an open store takes the files from under its
-/// writer, who would go on in files without a name: what is acknowledged then is lost. So the writer
-/// asks before it acknowledges what is to survive the loss of power, before it replaces the manifest,
-/// and every ``period`` milliseconds before what is to survive its own end.
+/// A cleaner, a copy or a restore into the directory of an open store takes the files from under
+/// its writer, who would go on in files without a name: what is acknowledged then is lost. So the
+/// writer asks before it acknowledges what is to survive the loss of power, before it replaces the
+/// manifest, and every ``period`` milliseconds before what is to survive its own end.
 ///
-/// Thread rule: any thread may ask. The lock is held while the manifest gets its name, so that nobody
-/// takes the new one for a stranger's.
+/// Thread rule: any thread may ask. The lock is held while the manifest gets its name, so that
+/// nobody takes the new one for a stranger's.
 final class StoreOwnership: Sendable {
     private struct Holding {
         let lock: any StorageLock

@@ -130,9 +130,9 @@ package struct SystemStorage: Storage {
 /// The writer's lock: `flock` on the directory itself, which no cleaner can remove and leave the
 /// store in place. The file `LOCK` in it tells others the process id of the holder, as text.
 ///
-/// Some file systems behind a network lend such locks only for files that are open for writing, which
-/// a directory never is. There the file is what is locked, and ``isHeld`` looks whether it is still
-/// the one that others would lock.
+/// Some file systems behind a network lend such locks only for files that are open for writing,
+/// which a directory never is. There the file is what is locked, and ``isHeld`` looks whether it is
+/// still the one that others would lock.
 private final class SystemLock: StorageLock {
     private let path: String
     private let holderPath: String
