@@ -53,6 +53,9 @@ public struct StoreCounters: Hashable, Sendable {
     /// Walks over all datasets for records that have expired.
     public package(set) var expirySweeps = 0
     public package(set) var recordsExpired = 0
+    /// Searches for a key's place in memory, by writers, that took 128 steps or more. 0 unless
+    /// somebody chooses keys by the secret of the store.
+    public package(set) var longKeySearches = 0
     /// Places in files where damage was found.
     public package(set) var damages = 0
     /// Events that the observer was too slow for.

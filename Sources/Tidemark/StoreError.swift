@@ -18,6 +18,8 @@ public struct StoreError: Error, Hashable, Sendable {
         public static let locked = Code("locked")
         /// The store was written by a newer format than this build reads.
         public static let formatTooNew = Code("formatTooNew")
+        /// The store was written by a format of before the first release. Make it anew.
+        public static let formatTooOld = Code("formatTooOld")
         /// Bytes that must be whole are damaged. Nothing was dropped; see `location`.
         public static let corruption = Code("corruption")
         /// The file system is full or a quota is reached. Reads go on; make room and reopen.
@@ -76,6 +78,9 @@ public struct StoreError: Error, Hashable, Sendable {
         self.location = location
         self.systemError = systemError
     }
+
+    /// Whether another build may read what this one does not: then nothing is known to be damaged.
+    var isOfFormat: Bool { code == .formatTooNew || code == .formatTooOld }
 
     /// The same, as the failure of a read.
     package func ofReading() -> StoreError {

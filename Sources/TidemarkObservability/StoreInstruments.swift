@@ -85,6 +85,7 @@ enum StoreMetrics {
         Metric("merge_dropped_entries") { Int64($0.entriesDropped) },
         Metric("expiry_sweeps") { Int64($0.expirySweeps) },
         Metric("expired_records") { Int64($0.recordsExpired) },
+        Metric("long_key_searches") { Int64($0.longKeySearches) },
         Metric("damages") { Int64($0.damages) },
         Metric("lost_events") { Int64($0.eventsLost) },
     ]

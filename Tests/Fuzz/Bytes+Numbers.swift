@@ -27,11 +27,13 @@ extension [UInt8] {
         return Array(self[start..<(start + length)])
     }
 
-    /// XXH3-64 of a range; 0 if it lies outside.
-    func checksum(_ range: Range<Int>) -> UInt64 {
+    /// XXH3-64 of a range, with the secret of a store if there is one; 0 if it lies outside.
+    func checksum(_ range: Range<Int>, _ identity: StoreIdentity? = nil) -> UInt64 {
         guard range.lowerBound >= 0, range.upperBound <= count else { return 0 }
         return unsafe withUnsafeBytes { bytes in
-            unsafe checksum64(UnsafeRawBufferPointer(rebasing: bytes[range]))
+            let part = unsafe UnsafeRawBufferPointer(rebasing: bytes[range])
+            guard let identity else { return unsafe checksum64(part) }
+            return unsafe identity.checksum(part)
         }
     }
 

@@ -30,7 +30,7 @@ struct FirstCorpus {
                 inputs.append([first, 0, 128, 0] + [8, 0, 0, 3, 4, 1, 0, 0, 0])
             case .manifest:
                 let bytes = base.files["\(BaseStore.directory)/MANIFEST"] ?? []
-                inputs.append([first, 0, 0, 0] + bytes.dropFirst(88))
+                inputs.append([first, 0, 0, 0] + bytes.dropFirst(104))
             case .log:
                 guard let path = base.path(ending: ".log").last else { continue }
                 inputs.append([first, 0, 0, 0] + Self.blocks(of: base.files[path] ?? []))
@@ -60,7 +60,7 @@ struct FirstCorpus {
 
     private static func blocks(of log: [UInt8]) -> [UInt8] {
         var blocks: [UInt8] = []
-        var offset = 64
+        var offset = 80
         while log.number32(at: offset + 8) > 0 {
             let count = Int(log.number32(at: offset + 8))
             guard count < 60_000 else { break }

@@ -28,7 +28,7 @@ struct SegmentLayout {
 
     init(_ file: [UInt8]) {
         let start = file.count - 208
-        header = file.slice(0, 64)
+        header = file.slice(0, 80)
         footer = file.slice(start, 208)
         number = footer.number64(at: 8)
         let index = footer.place(at: 72)
@@ -109,6 +109,7 @@ struct SegmentLayout {
     /// - Parameter replaced: this part keeps its bytes, whatever the others say.
     func assembled(replaced: Part) -> [UInt8] {
         var file = header
+        let identity = Checksums.identity(of: header)
         var tables = tables
         var footer = footer
         var directory = tables[0].stored
@@ -117,7 +118,7 @@ struct SegmentLayout {
             let isCompressed: UInt32 = block.stored.count < block.rawCount ? 1 << 31 : 0
             directory.put32(
                 UInt32(file.count >> 3) | isCompressed, at: 8 + 8 * count + 4 * number)
-            append(block, to: &file)
+            append(block, to: &file, identity)
         }
         directory.put32(UInt32(file.count >> 3), at: 8 + 8 * count + 4 * count)
         footer.put64(UInt64(file.count), at: 64)
@@ -125,7 +126,7 @@ struct SegmentLayout {
         var rows = tables[1].stored
         for (row, block) in changes.enumerated() {
             rows.put32(UInt32(file.count >> 3), at: 16 * row + 4)
-            append(block, to: &file)
+            append(block, to: &file, identity)
         }
         rows.put32(UInt32(file.count >> 3), at: 16 * changes.count + 4)
         if replaced != .changeDirectory { tables[1].stored = rows }
@@ -140,14 +141,16 @@ struct SegmentLayout {
             footer.put64(UInt64(file.count), at: 88 + 16 * number)
             footer.put32(UInt32(block.stored.count), at: 96 + 16 * number)
             footer.put32(UInt32(block.rawCount), at: 100 + 16 * number)
-            append(block, to: &file)
+            append(block, to: &file, identity)
         }
         file += footer
         Checksums.mendSegment(&file)
         return file
     }
 
-    private func append(_ block: Block, to file: inout [UInt8]) {
+    private func append(
+        _ block: Block, to file: inout [UInt8], _ identity: StoreIdentity?
+    ) {
         var head = [UInt8](repeating: 0, count: 24)
         head.put32(UInt32(block.stored.count), at: 8)
         head.put32(UInt32(block.rawCount), at: 12)
@@ -156,6 +159,6 @@ struct SegmentLayout {
         let start = file.count
         file += head + block.stored
         file += [UInt8](repeating: 0, count: (8 - file.count % 8) % 8)
-        Checksums.mendBlock(&file, at: start)
+        Checksums.mendBlock(&file, at: start, identity)
     }
 }

@@ -79,7 +79,7 @@ enum FuzzTarget: String, CaseIterable {
 
     private func replaceManifest(_ base: BaseStore, _ input: [UInt8]) {
         let path = "\(BaseStore.directory)/MANIFEST"
-        var bytes = Array((base.files[path] ?? []).prefix(88)) + input.dropFirst(4)
+        var bytes = Array((base.files[path] ?? []).prefix(104)) + input.dropFirst(4)
         Checksums.mend(&bytes, name: path)
         var files = base.files
         files[path] = bytes
@@ -90,7 +90,8 @@ enum FuzzTarget: String, CaseIterable {
     /// and of which kind the block is; content.
     private func replaceLog(_ base: BaseStore, _ input: [UInt8]) {
         guard let path = base.path(ending: ".log").last, let old = base.files[path] else { return }
-        var bytes = old.slice(0, 64)
+        var bytes = old.slice(0, 80)
+        let identity = Checksums.identity(of: bytes)
         var rest = Array(input.dropFirst(4))
         while rest.count >= 4, bytes.count < 60_000 {
             let length = (Int(rest.number32(at: 0) & 0xFFFF) + 7) & ~7
@@ -105,7 +106,7 @@ enum FuzzTarget: String, CaseIterable {
             let start = bytes.count
             bytes += head + content
             bytes += [UInt8](repeating: 0, count: length - content.count)
-            Checksums.mendBlock(&bytes, at: start)
+            Checksums.mendBlock(&bytes, at: start, identity)
             rest = Array(rest.dropFirst(4 + length))
         }
         bytes += [UInt8](repeating: 0, count: 4_096 - bytes.count % 4_096)

@@ -248,7 +248,8 @@ extension Engine {
             let runs = view.runs.flatMap { run in
                 replacements.first { $0.old === run }?.new ?? [run]
             }
-            return ReadView(memtables: view.memtables, runs: runs)
+            return ReadView(
+                memtables: view.memtables, runs: runs, keyHash: view.keyHash)
         }
         for segment in removed { try storage.remove(segment.path) }
         try removeValueFiles(of: removed)

@@ -338,7 +338,7 @@ extension Engine {
         keyCountBefore = old.keyCount
         log.begin(
             header: FileHeader(
-                kind: .log, segment: log.number, tag: manifest.tag,
+                kind: .log, segment: log.number, identity: manifest.identity,
                 madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
                 capacity: UInt64(log.capacity)))
         unsyncedLogs.append(old.log)
@@ -346,7 +346,9 @@ extension Engine {
         active = next
         updatePace()
         catalog.begin(next.era)
-        views.replace { ReadView(memtables: [next] + $0.memtables, runs: $0.runs) }
+        views.replace {
+            ReadView(memtables: [next] + $0.memtables, runs: $0.runs, keyHash: $0.keyHash)
+        }
         monitor.broadcast()
     }
 
@@ -381,7 +383,7 @@ extension Engine {
         try ownership?.check()
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number,
-            capacity: Self.rounded(capacity), reserving: Self.rounded(bytes),
+            identity: manifest.identity, capacity: Self.rounded(capacity), reserving: Self.rounded(bytes),
             isPrepared: isPrepared, writesZeros: options.durability == .disk,
             storage: storage)
         try storage.syncDirectory(path)

@@ -39,7 +39,7 @@ extension Engine {
             // Before the manifest, which says to whoever opens the store later that it was done.
             try storage.syncName(of: path, isNew: found == nil)
             let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-            try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
+            try Manifest(replicaID: id, identity: StoreIdentity(drawnFrom: storage)).write(
                 in: path, storage: storage)
             wasMade = true
         } else {
@@ -86,7 +86,7 @@ extension Engine {
             isPrepared: false)
         log.begin(
             header: FileHeader(
-                kind: .log, segment: log.number, tag: manifest.tag,
+                kind: .log, segment: log.number, identity: manifest.identity,
                 madeAt: storage.wallClockMilliseconds(),
                 previousLog: sealQueue.last?.memtable.log.number ?? 0,
                 capacity: UInt64(log.capacity)))
@@ -113,7 +113,7 @@ extension Engine {
             let segment: SealedSegment
             do {
                 segment = try SealedSegment(
-                    number: entry.number, path: file, tag: manifest.tag, storage: storage,
+                    number: entry.number, path: file, identity: manifest.identity, storage: storage,
                     cache: cache, valueFiles: engine.valueFiles)
             } catch let error where error.code == .notAStore {
                 throw Malformed("a segment that the manifest names is missing or no segment")
@@ -134,7 +134,7 @@ extension Engine {
             runs.append(SegmentRun(run.map(\.segment)))
             rest = rest.dropFirst(run.count)
         }
-        engine.views.replace { _ in ReadView(memtables: [], runs: runs) }
+        engine.views.replace { ReadView(memtables: [], runs: runs, keyHash: $0.keyHash) }
         try engine.recoverLogs()
         return engine
     }
@@ -153,7 +153,10 @@ extension Engine {
     func makeActive(_ memtable: Memtable) {
         active = memtable
         catalog.begin(memtable.era)
-        views.replace { ReadView(memtables: [memtable] + $0.memtables, runs: $0.runs) }
+        views.replace {
+            ReadView(
+                memtables: [memtable] + $0.memtables, runs: $0.runs, keyHash: $0.keyHash)
+        }
     }
 
     /// Files that a crash left behind: they belong to nothing.

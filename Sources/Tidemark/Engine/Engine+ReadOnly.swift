@@ -55,7 +55,7 @@ extension Engine {
     /// - Throws: `corruption` if one of them may have been used again meanwhile.
     func checkLogsStillCount() throws(StoreError) {
         let present = try Self.manifest(at: path, storage)
-        guard present.tag == manifest.tag, present.oldestLog == manifest.oldestLog else {
+        guard present.identity == manifest.identity, present.oldestLog == manifest.oldestLog else {
             throw Malformed("a log was sealed while the store was opened")
                 .error(in: filePath(FileName.log(manifest.oldestLog)), at: nil)
         }

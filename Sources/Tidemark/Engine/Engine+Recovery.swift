@@ -58,7 +58,8 @@ extension Engine {
         let name = filePath(FileName.log(number))
         do {
             return try LogSegment(
-                opening: name, number: number, isReadOnly: options.isReadOnly, storage: storage)
+                opening: name, number: number, identity: manifest.identity,
+                isReadOnly: options.isReadOnly, storage: storage)
         } catch let error where error.code == .notAStore {
             throw Malformed("a log went away while the store was opened").error(in: name, at: nil)
         }
@@ -72,7 +73,7 @@ extension Engine {
         let header: FileHeader
         do {
             header = try FileHeader(
-                head, expecting: .log, segment: log.number, tag: nil, path: log.path)
+                head, expecting: .log, segment: log.number, identity: nil, path: log.path)
         } catch let error where error.code == .corruption || error.code == .notAStore {
             // The oldest log was there before the manifest named it, at least its first page.
             let isCutShort =
@@ -98,7 +99,7 @@ extension Engine {
     /// the log was begun before the last closing, which made everything durable.
     private func provesDurable(_ log: LogSegment) -> Bool {
         guard log.number != manifest.closedLog else { return true }
-        var scanner = LogScanner(log.bytes, segment: log.number, from: 0)
+        var scanner = LogScanner(log.bytes, segment: log.number, log.identity, from: 0)
         scanner.lookBehindEnd()
         return scanner.markMax > 0
             || scanner.hasBlockBehindEnd && log.number < manifest.closedLog
@@ -118,7 +119,7 @@ extension Engine {
     /// Reads a whole log into a memtable. Returns true if it stops without its last block.
     private func replay(_ memtable: Memtable) throws(StoreError) -> Bool {
         let log = memtable.log
-        var scanner = LogScanner(log.bytes, segment: log.number)
+        var scanner = LogScanner(log.bytes, segment: log.number, log.identity)
         var memo = ReplayMemo()
         while let (offset, payload) = scanner.next() {
             if payload.count > 0 { recovery.bringsBack = true }
@@ -276,7 +277,10 @@ extension Engine {
 
     /// Queues a complete log for sealing.
     private func handOver(_ memtable: Memtable, nextLog: UInt64) {
-        views.replace { ReadView(memtables: [memtable] + $0.memtables, runs: $0.runs) }
+        views.replace {
+            ReadView(
+                memtables: [memtable] + $0.memtables, runs: $0.runs, keyHash: $0.keyHash)
+        }
         guard !options.isReadOnly else { return }
         unsyncedLogs.append(memtable.log)
         sealQueue.append(sealJob(for: memtable, nextLog: nextLog))

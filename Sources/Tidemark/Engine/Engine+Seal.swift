@@ -158,7 +158,7 @@ extension Engine {
         }
         let log = try LogSegment(
             reusing: spare.path, as: filePath(FileName.log(number)), number: number,
-            capacity: capacity, storage: storage)
+            identity: manifest.identity, capacity: capacity, storage: storage)
         try storage.syncDirectory(path)
         return log
     }
@@ -260,7 +260,7 @@ extension Engine {
             try ownership?.check()
             let number = monitor.withLock { takeNumber() }
             return try SegmentWriter(
-                number: number, path: filePath(FileName.sealed(number)), tag: manifest.tag,
+                number: number, path: filePath(FileName.sealed(number)), identity: manifest.identity,
                 options: options, storage: storage, movingValuesOf: sparse)
         }
     }
@@ -274,7 +274,7 @@ extension Engine {
             segments.append(
                 try SealedSegment(
                     number: made.number, path: filePath(FileName.sealed(made.number)),
-                    tag: manifest.tag, storage: storage, cache: cache, valueFiles: valueFiles))
+                    identity: manifest.identity, storage: storage, cache: cache, valueFiles: valueFiles))
         }
         return SegmentRun(segments)
     }
@@ -300,11 +300,12 @@ extension Engine {
             views.replace { view in
                 ReadView(
                     memtables: view.memtables.filter { $0 !== job.memtable },
-                    runs: [new] + view.runs)
+                    runs: [new] + view.runs, keyHash: view.keyHash)
             }
             sealQueue.removeFirst()
             updatePace()
             counted.bytesSealedAway += Int64(job.memtable.log.appended)
+            counted.longKeySearches += job.memtable.longSearches
             catalog.noteSealed()
             unsyncedLogs.removeAll { $0 === job.memtable.log }
             isCompactionWanted = true

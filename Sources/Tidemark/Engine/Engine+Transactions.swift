@@ -124,7 +124,7 @@ extension Engine {
     ) -> Bool {
         unsafe key.withUnsafeBytes { buffer in
             let key = unsafe ByteView(buffer)
-            let hash = KeyHash.of(key, in: dataset.id)
+            let hash = view.keyHash.of(key, in: dataset.id)
             for memtable in view.memtables {
                 guard
                     let entry = memtable.newest(

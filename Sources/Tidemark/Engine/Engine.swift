@@ -119,7 +119,7 @@ final class Engine: @unchecked Sendable {
         self.storage = storage
         self.manifest = manifest
         self.cache = cache
-        valueFiles = ValueFiles(tag: manifest.tag, storage: storage, events: events)
+        valueFiles = ValueFiles(identity: manifest.identity, storage: storage, events: events)
         self.ownership = ownership
         self.events = events
         replicaID = manifest.replicaID
@@ -127,7 +127,8 @@ final class Engine: @unchecked Sendable {
         nextDataset = manifest.nextDataset
         expiresFrom = manifest.expiresFrom
         clock = HybridClock(last: HybridTime(rawValue: manifest.clock))
-        views = ViewGate(ReadView(memtables: [], runs: []))
+        views = ViewGate(
+            ReadView(memtables: [], runs: [], keyHash: manifest.identity.keyHash))
         catalog = DatasetCatalog(keptMax: options.keptDatasetStatesMax)
     }
 

@@ -75,7 +75,8 @@ public final class OperationCursor {
             changeRows = 0..<parts.changeBlockCount
         case .log(let memtable):
             log = memtable
-            scanner = LogScanner(memtable.log.bytes, segment: memtable.log.number)
+            scanner = LogScanner(
+                memtable.log.bytes, segment: memtable.log.number, memtable.log.identity)
         }
     }
 

@@ -111,9 +111,10 @@ extension SegmentParts {
         case .table(.datasets): _ = try datasets()
         case .table(.collected): _ = try losses()
         case .table(.valueFiles):
-            _ = try SealedSegment.valueRows(footer, in: file, readingEmpty: true)
+            _ = try SealedSegment.valueRows(footer, in: file, identity, readingEmpty: true)
         case .table(.tables):
-            _ = try file.readBlock(footer.tables, kind: .tables, segment: footer.segment)
+            _ = try file.readBlock(
+                footer.tables, kind: .tables, segment: footer.segment, identity)
         case .table(let kind):
             let handle =
                 switch kind {
@@ -122,7 +123,7 @@ extension SegmentParts {
                 default: footer.indexChecksums
                 }
             _ = unsafe try Self.mappedBlock(
-                handle, kind, in: file, map, segment: footer.segment)
+                handle, kind, in: file, map, segment: footer.segment, identity)
         }
     }
 
@@ -181,7 +182,7 @@ extension SegmentParts {
         expected.reserveCapacity(view.count)
         for slot in 0..<view.count {
             guard let entry = view.entry(at: slot), !entry.isSuperseded else { continue }
-            let hash = KeyHash.of(entry.key, in: entry.dataset)
+            let hash = identity.keyHash.of(entry.key, in: entry.dataset)
             // The line of the index is here by the time it is looked at.
             prefetch(hash: hash)
             expected.append((EntryPlace(block: block, offset: view.offset(of: slot)), hash))

@@ -86,7 +86,8 @@ struct SegmentTally {
         guard try parts.datasets().rows == sum.datasets.rows else {
             throw parts.damaged("the counts of datasets are wrong", at: footer.datasets.offset)
         }
-        let table = try SealedSegment.valueRows(footer, in: parts.file, readingEmpty: true)
+        let table = try SealedSegment.valueRows(
+            footer, in: parts.file, parts.identity, readingEmpty: true)
         guard table.counts == sum.values.counts else {
             throw parts.damaged(
                 "the table of value files is wrong", at: footer.valueFiles.offset)

@@ -191,7 +191,7 @@ private struct SurveyWork {
             repeating: .init(), count: min(cellsMax, max(1, memtable.count)))
         var (entryCount, tombstoneCount) = (0, 0)
         var contentBytes: UInt64 = 0
-        var scanner = LogScanner(log.bytes, segment: log.number)
+        var scanner = LogScanner(log.bytes, segment: log.number, log.identity)
         while let block = scanner.next(), block.offset < byteCount {
             let cell = min(cells.count - 1, block.offset * cells.count / max(1, byteCount))
             var reader = LogItemReader(block.payload, of: log)

@@ -9,7 +9,7 @@ extension Verifier {
         var isCutShort = false
         do throws(StoreError) {
             guard let header = try header(of: log, manifest) else { return }
-            guard header.tag == manifest.tag else {
+            guard header.identity == manifest.identity else {
                 // None of its blocks is meant to be here.
                 return report.damages.append(
                     Malformed("the log is of another store").error(in: log.path, at: 48))
@@ -31,7 +31,7 @@ extension Verifier {
         of log: LogSegment, _ manifest: Manifest, isCutShort: Bool,
         _ report: inout VerificationReport
     ) {
-        var scanner = LogScanner(log.bytes, segment: log.number)
+        var scanner = LogScanner(log.bytes, segment: log.number, log.identity)
         check(&scanner, of: log, VersionTables(), &report)
         guard !scanner.isEnded else { return }
         scanner.lookBehindEnd()
@@ -98,7 +98,7 @@ extension Verifier {
             base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
         do {
             return try FileHeader(
-                head, expecting: .log, segment: log.number, tag: nil, path: log.path)
+                head, expecting: .log, segment: log.number, identity: nil, path: log.path)
         } catch let error where error.code == .corruption || error.code == .notAStore {
             guard provesDurable(log, manifest) else { return nil }
             guard head.array.contains(where: { $0 != 0 }) else {
@@ -112,7 +112,7 @@ extension Verifier {
     /// As opening sees it: see `Engine.recoverLogs()`.
     private static func provesDurable(_ log: LogSegment, _ manifest: Manifest) -> Bool {
         guard log.number != manifest.closedLog else { return true }
-        var scanner = LogScanner(log.bytes, segment: log.number, from: 0)
+        var scanner = LogScanner(log.bytes, segment: log.number, log.identity, from: 0)
         scanner.lookBehindEnd()
         return scanner.markMax > 0
             || scanner.hasBlockBehindEnd && log.number < manifest.closedLog

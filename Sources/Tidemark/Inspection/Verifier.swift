@@ -75,7 +75,7 @@ struct Verifier {
         of manifest: Manifest, in path: String, storage: any Storage
     ) -> [SealedSegment] {
         let cache = BlockCache(bytesMax: 0)
-        let valueFiles = ValueFiles(tag: manifest.tag, storage: storage)
+        let valueFiles = ValueFiles(identity: manifest.identity, storage: storage)
         var segments: [SealedSegment] = []
         for entry in manifest.segments {
             Self.noteErrors(&report) { () throws(StoreError) in
@@ -83,7 +83,7 @@ struct Verifier {
                 let segment: SealedSegment
                 do throws(StoreError) {
                     segment = try SealedSegment(
-                        number: entry.number, path: file, tag: manifest.tag, storage: storage,
+                        number: entry.number, path: file, identity: manifest.identity, storage: storage,
                         cache: cache, valueFiles: valueFiles)
                 } catch let error where error.code == .notAStore {
                     throw Malformed("a segment that the manifest names is missing or no segment")
@@ -115,8 +115,8 @@ struct Verifier {
             missing.remove(number)
             Self.noteErrors(&report) { () throws(StoreError) in
                 let log = try LogSegment(
-                    opening: "\(path)/\(name)", number: number, isReadOnly: true,
-                    storage: storage)
+                    opening: "\(path)/\(name)", number: number,
+                    identity: manifest.identity, isReadOnly: true, storage: storage)
                 guard number != manifest.oldestLog || log.reserved >= FileHeader.byteCount else {
                     throw Malformed("the log is cut short").error(
                         in: log.path, at: UInt64(log.capacity))

@@ -8,6 +8,7 @@
 struct LogScanner {
     private let bytes: ByteView
     private let segment: UInt32
+    private let identity: StoreIdentity
     private(set) var offset: Int
     private(set) var isEnded = false
     private(set) var epochLast: UInt16 = 0
@@ -16,7 +17,11 @@ struct LogScanner {
     private(set) var hasBlockBehindEnd = false
 
     /// - Parameter offset: of the first block, which follows the file's header.
-    init(_ bytes: ByteView, segment: UInt64, from offset: Int = FileHeader.byteCount) {
+    init(
+        _ bytes: ByteView, segment: UInt64, _ identity: StoreIdentity,
+        from offset: Int = FileHeader.byteCount
+    ) {
+        self.identity = identity
         self.offset = offset
         self.bytes = bytes
         self.segment = UInt32(truncatingIfNeeded: segment)
@@ -102,7 +107,7 @@ struct LogScanner {
             Int(header.storedCount) % LogSegment.alignment == 0
         else { return nil }
         let checksum = unsafe BlockHeader.checksum(
-            at: bytes.base + position, storedCount: Int(header.storedCount))
+            at: bytes.base + position, storedCount: Int(header.storedCount), identity)
         guard checksum == header.checksum else {
             wastedBytes += Int(header.storedCount)
             return nil

@@ -19,6 +19,8 @@ final class LogSegment: @unchecked Sendable {
 
     let number: UInt64
     let path: String
+    /// Of the store, as its manifest has it.
+    let identity: StoreIdentity
     /// The bytes that the log may come to have. The file grows towards it in steps, so that a
     /// store that is seldom written to does not hold a whole log's space.
     let capacity: Int
@@ -52,11 +54,12 @@ final class LogSegment: @unchecked Sendable {
     ///   - isPrepared: whether to reserve all, so that no commit has to wait for the file to grow.
     ///   - writesZeros: whether to write what is reserved, for commits that are synced.
     init(
-        creating path: String, number: UInt64, capacity: Int, reserving bytes: Int,
-        isPrepared: Bool, writesZeros: Bool, storage: any Storage
+        creating path: String, number: UInt64, identity: StoreIdentity, capacity: Int,
+        reserving bytes: Int, isPrepared: Bool, writesZeros: Bool, storage: any Storage
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        self.identity = identity
         self.writesZeros = writesZeros
         unsafe scratch = nil
         self.capacity = capacity
@@ -99,11 +102,12 @@ final class LogSegment: @unchecked Sendable {
     /// and written already, so that commits and syncs find them ready; what still stands in them
     /// never counts, since every block names its log's number.
     init(
-        reusing oldPath: String, as path: String, number: UInt64, capacity: Int,
-        storage: any Storage
+        reusing oldPath: String, as path: String, number: UInt64, identity: StoreIdentity,
+        capacity: Int, storage: any Storage
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        self.identity = identity
         // All of it was reserved, and more there is not to reserve.
         writesZeros = false
         unsafe scratch = nil
@@ -121,10 +125,12 @@ final class LogSegment: @unchecked Sendable {
     /// Opens a log as a crash or a close left it. For a writer it is mapped; for a reader beside
     /// another process's writer it is copied, so that nothing moves underneath.
     init(
-        opening path: String, number: UInt64, isReadOnly: Bool, storage: any Storage
+        opening path: String, number: UInt64, identity: StoreIdentity, isReadOnly: Bool,
+        storage: any Storage
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        self.identity = identity
         writesZeros = true
         unsafe scratch = nil
         let file = try storage.openFile(path, isReadOnly ? .read : .readWrite)
@@ -299,7 +305,7 @@ final class LogSegment: @unchecked Sendable {
         let header = BlockHeader(
             storedCount: paddedCount, mark: UInt32(durable), segment: number, kind: kind,
             epoch: epoch)
-        unsafe header.seal(at: start)
+        unsafe header.seal(at: start, identity)
         return BlockHeader.byteCount + paddedCount
     }
 

@@ -8,12 +8,12 @@ enum BackupMark {
     static let temporaryName = "BACKUP.new"
 
     static func write(
-        in directory: String, tag: UInt64, storage: any Storage
+        in directory: String, identity: StoreIdentity, storage: any Storage
     ) throws(StoreError) {
         let temporary = "\(directory)/\(temporaryName)"
         let file = try storage.openFile(temporary, .create)
         let header = FileHeader(
-            kind: .backupMark, segment: 0, tag: tag, madeAt: storage.wallClockMilliseconds())
+            kind: .backupMark, segment: 0, identity: identity, madeAt: storage.wallClockMilliseconds())
         try header.bytes.withBytes { (view) throws(StoreError) in
             try unsafe file.write(view.buffer, at: 0)
         }
@@ -25,7 +25,7 @@ enum BackupMark {
     /// - Throws: `corruption`, `formatTooNew`, and `invalidArgument` if the backup is of another
     ///   store.
     static func check(
-        in directory: String, tag: UInt64, storage: any Storage
+        in directory: String, identity: StoreIdentity, storage: any Storage
     ) throws(StoreError) {
         let path = "\(directory)/\(fileName)"
         let file = try storage.openFile(path, .read)
@@ -34,8 +34,8 @@ enum BackupMark {
             try unsafe file.read(into: memory, at: 0)
         }
         let header = try FileHeader(
-            bytes.bytes, expecting: .backupMark, segment: 0, tag: nil, path: path)
-        guard header.tag == tag else { throw .otherBackup(directory) }
+            bytes.bytes, expecting: .backupMark, segment: 0, identity: nil, path: path)
+        guard header.identity == identity else { throw .otherBackup(directory) }
     }
 }
 

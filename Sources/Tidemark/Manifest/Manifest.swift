@@ -15,8 +15,9 @@ struct Manifest: Hashable {
     }
 
     var replicaID: ReplicaID
-    /// In the header of every file, so that none of another store passes for one of this.
-    let tag: UInt64
+    /// In the header of every file, so that none of another store passes for one of this, and
+    /// nothing that a value holds for a block.
+    let identity: StoreIdentity
     /// Ids the store had before; what it wrote under them is still its own.
     var formerReplicaIDs: [ReplicaID] = []
     /// Logs below this number are sealed; what is left of them may be removed.
@@ -65,12 +66,12 @@ struct Manifest: Hashable {
         var block = [UInt8](repeating: 0, count: BlockHeader.byteCount) + body.bytes
         let header = BlockHeader(
             storedCount: body.count, mark: UInt32(body.count), segment: 0, kind: .manifest)
-        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!) }
-        return FileHeader(kind: .manifest, segment: 0, tag: tag, madeAt: milliseconds).bytes + block
+        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
+        return FileHeader(kind: .manifest, segment: 0, identity: identity, madeAt: milliseconds).bytes + block
     }
 
-    private init(decoding bytes: ByteView, tag: UInt64) throws(Malformed) {
-        self.tag = tag
+    private init(decoding bytes: ByteView, identity: StoreIdentity) throws(Malformed) {
+        self.identity = identity
         var reader = ByteReader(bytes)
         replicaID = try reader.replicaID()
         for _ in 0..<(try reader.count(eachAtLeast: 16)) {
@@ -97,9 +98,9 @@ struct Manifest: Hashable {
         else { throw Malformed("a segment stands twice in the manifest, or has a later number") }
     }
 
-    init(replicaID: ReplicaID, tag: UInt64) {
+    init(replicaID: ReplicaID, identity: StoreIdentity) {
         self.replicaID = replicaID
-        self.tag = tag
+        self.identity = identity
     }
 
     // MARK: - As a file
@@ -116,7 +117,7 @@ struct Manifest: Hashable {
             try unsafe file.read(into: memory, at: 0)
         }
         let header = try FileHeader(
-            whole.bytes, expecting: .manifest, segment: 0, tag: nil, path: path)
+            whole.bytes, expecting: .manifest, segment: 0, identity: nil, path: path)
         let offset = UInt64(FileHeader.byteCount)
         let count = whole.count - FileHeader.byteCount - BlockHeader.byteCount
         guard count > 0, count <= Int(UInt32.max) else {
@@ -124,9 +125,9 @@ struct Manifest: Hashable {
         }
         let handle = BlockHandle(
             offset: offset, storedCount: UInt32(count), rawCount: UInt32(count))
-        let block = try file.readBlock(handle, kind: .manifest, segment: 0)
+        let block = try file.readBlock(handle, kind: .manifest, segment: 0, header.identity)
         do {
-            return try Manifest(decoding: block.bytes, tag: header.tag)
+            return try Manifest(decoding: block.bytes, identity: header.identity)
         } catch {
             throw error.error(in: path, at: offset)
         }
@@ -163,7 +164,7 @@ extension Manifest {
     /// Holds a log, by its header, against what is known of it here.
     /// - Throws: `corruption` if it is of another store, or of a size that it cannot have.
     func check(_ log: LogSegment, _ header: FileHeader) throws(StoreError) {
-        guard header.tag == tag else {
+        guard header.identity == identity else {
             throw Malformed("the log is of another store").error(in: log.path, at: 48)
         }
         if let damage = damage(ofSizeOf: log, header) { throw damage }

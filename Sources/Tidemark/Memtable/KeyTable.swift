@@ -39,6 +39,13 @@ final class KeyTable: @unchecked Sendable {
     @exclusivity(unchecked) private var mask: UInt64
     @exclusivity(unchecked) private var used: UInt64 = 0
 
+    /// In a table that is half full one step and a half are usual, and so many have less than one
+    /// chance in a thousand million.
+    static let longSteps: UInt64 = 128
+    /// How many searches for a place took at least ``longSteps`` steps: 0, or somebody knows the
+    /// seed of the hashes.
+    @exclusivity(unchecked) private(set) var longSearches = 0
+
     /// Of all tables together.
     @exclusivity(unchecked) private(set) var byteCount: Int
 
@@ -158,7 +165,11 @@ final class KeyTable: @unchecked Sendable {
         of key: ByteView, in dataset: DatasetID, hash: UInt64, _ memtable: Memtable
     ) -> Place {
         if unsafe (used + 1) * 2 > mask { grow() }
-        return unsafe Self.find(key, in: dataset, hash: hash, memory, mask: mask, memtable)
+        let place = unsafe Self.find(
+            key, in: dataset, hash: hash, memory, mask: mask, memtable)
+        let steps = unsafe (UInt64(place.index) &- hash) & mask
+        if steps >= Self.longSteps { unsafe longSearches &+= 1 }
+        return place
     }
 
     @inline(__always)

@@ -14,6 +14,7 @@ final class Memtable: @unchecked Sendable {
 
     /// The log segment whose entries these are.
     let log: LogSegment
+    private let keyHash: KeyHash
     let tables = VersionTables()
     /// The sequence before the first entry's.
     let sequenceBase: UInt64
@@ -39,6 +40,7 @@ final class Memtable: @unchecked Sendable {
         recycler: LogRecycler? = nil
     ) {
         self.log = log
+        keyHash = log.identity.keyHash
         self.sequenceBase = sequenceBase
         self.recycler = recycler
         // No entry takes less than its head, one byte of key and its stamp.
@@ -58,6 +60,9 @@ final class Memtable: @unchecked Sendable {
 
     /// How many keys there are. Only under the writer lock.
     var keyCount: Int { keys.count }
+
+    /// See ``KeyTable/longSearches``. Only under the writer lock.
+    var longSearches: Int { unsafe keys.longSearches }
 
     /// Of memory, for the entries alone. Only under the writer lock.
     var nodeBytes: Int { unsafe nodes.count * MemoryLayout<MemtableNode>.stride }
@@ -96,7 +101,7 @@ final class Memtable: @unchecked Sendable {
         _ key: ByteView, in dataset: DatasetID, at start: UnsafeRawPointer, sequence: UInt64
     ) {
         unsafe insert(
-            key, in: dataset, hash: KeyHash.of(key, in: dataset), at: start,
+            key, in: dataset, hash: keyHash.of(key, in: dataset), at: start,
             order: UInt32(sequence - sequenceBase))
     }
 
@@ -107,7 +112,7 @@ final class Memtable: @unchecked Sendable {
     func stage(
         _ key: ByteView, in dataset: DatasetID, at start: UnsafeRawPointer, sequence: UInt64
     ) {
-        let hash = KeyHash.of(key, in: dataset)
+        let hash = keyHash.of(key, in: dataset)
         keys.prefetch(hash: hash)
         let item = unsafe StagedEntries.Item(
             key: key, hash: hash, start: start, dataset: dataset,
@@ -128,7 +133,7 @@ final class Memtable: @unchecked Sendable {
     /// Says that an entry of that key will be added soon.
     @inline(__always)
     func expect(_ key: ByteView, in dataset: DatasetID) {
-        keys.prefetch(hash: KeyHash.of(key, in: dataset))
+        keys.prefetch(hash: keyHash.of(key, in: dataset))
     }
 
     @inline(__always)

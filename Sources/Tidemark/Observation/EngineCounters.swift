@@ -29,6 +29,8 @@ struct EngineCounters {
     var entriesDropped = 0
     var expirySweeps = 0
     var recordsExpired = 0
+    /// In memtables that are gone.
+    var longKeySearches = 0
 }
 
 /// How long the parts of sealing took, in nanoseconds.
@@ -98,9 +100,11 @@ extension Engine {
             result.segmentBytes += segment.fileSize
         }
         result.logCount = view.memtables.count
+        result.longKeySearches = counted.longKeySearches
         for memtable in view.memtables {
             result.logBytes += UInt64(memtable.log.appended)
             result.logEntries += memtable.count
+            result.longKeySearches += memtable.longSearches
         }
         result.bytesLogged = UInt64(
             clamping: counted.bytesSealedAway + Int64(result.logBytes))

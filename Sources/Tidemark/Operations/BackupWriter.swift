@@ -51,15 +51,15 @@ final class BackupWriter {
         let lock = try storage.lock(destination)
         defer { withExtendedLifetime(lock) {} }
         names = Set(try storage.listDirectory(destination))
-        let tag = image.manifest.tag
+        let identity = image.manifest.identity
         if names.contains(BackupMark.fileName) {
-            try BackupMark.check(in: destination, tag: tag, storage: storage)
+            try BackupMark.check(in: destination, identity: identity, storage: storage)
         } else {
-            try BackupMark.write(in: destination, tag: tag, storage: storage)
+            try BackupMark.write(in: destination, identity: identity, storage: storage)
         }
         if names.contains(Manifest.fileName) {
             let manifest = try Manifest.read(in: destination, storage: storage)
-            guard manifest.tag == tag else { throw .otherBackup(destination) }
+            guard manifest.identity == identity else { throw .otherBackup(destination) }
             earlier = manifest
         }
         let manifest = try writeFiles(adding: nil)
@@ -158,12 +158,12 @@ final class BackupWriter {
             return earlier.segments.contains { $0.number == sealed.number }
         }
         // Which value files it has its segments say.
-        let open = ValueFiles(tag: earlier.tag, storage: storage)
+        let open = ValueFiles(identity: earlier.identity, storage: storage)
         let cache = BlockCache(bytesMax: 0)
         for entry in earlier.segments {
             let segment = try SealedSegment(
                 number: entry.number, path: path(FileName.sealed(entry.number)),
-                tag: earlier.tag, storage: storage, cache: cache, valueFiles: open)
+                identity: earlier.identity, storage: storage, cache: cache, valueFiles: open)
             if segment.values.table[sealed.number] != nil { return true }
         }
         return false
@@ -232,7 +232,7 @@ final class BackupWriter {
             let source = sources.removeFirst()
             let isLast = sources.isEmpty
             let copy = LogCopy(
-                number: number, previous: previous, tag: manifest.tag,
+                number: number, previous: previous, identity: manifest.identity,
                 wrote: { [self] count in
                     report.bytesCopied += UInt64(count)
                     advance(by: UInt64(count))

@@ -18,7 +18,7 @@ extension Engine {
     func isHidden(
         _ key: ByteView, in dataset: DatasetID, by skipped: SkippedBlocks, _ view: ReadView
     ) throws(StoreError) -> Bool {
-        let hash = KeyHash.of(key, in: dataset)
+        let hash = view.keyHash.of(key, in: dataset)
         for memtable in view.memtables {
             let found = memtable.newest(
                 of: key, in: dataset, hash: hash, sequenceMax: .max)
@@ -93,7 +93,7 @@ extension Engine {
             }
             // Without the index there are no places to be accounted for, either.
             let places = try unlessDamaged { () throws(StoreError) in
-                try parts?.candidates(KeyHash.of(bytes, in: piece.id)) ?? []
+                try parts?.candidates(view.keyHash.of(bytes, in: piece.id)) ?? []
             }
             for place in places ?? [] where place.block == piece.place.block {
                 hidden.places.insert(place.rawValue)

@@ -82,7 +82,7 @@ extension Engine {
                     segments.append(
                         try SealedSegment(
                             number: number, path: filePath(FileName.sealed(number)),
-                            tag: manifest.tag, storage: storage, cache: cache,
+                            identity: manifest.identity, storage: storage, cache: cache,
                             valueFiles: valueFiles))
                 }
                 runs.append(SegmentRun(segments))
@@ -164,7 +164,8 @@ extension Engine {
             else { return false }
             let replaced = try replacedVectors(of: notes)
             views.replace { view in
-                ReadView(memtables: view.memtables, runs: view.runs + runs)
+                ReadView(
+                    memtables: view.memtables, runs: view.runs + runs, keyHash: view.keyHash)
             }
             var block = LogBlockWriter(memtable.log)
             let number = state.recordsID

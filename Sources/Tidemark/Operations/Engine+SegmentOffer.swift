@@ -86,7 +86,7 @@ extension Engine {
         let start = parts.directory.offset(of: range.blocks.lowerBound)
         let end = parts.directory.offset(of: range.blocks.upperBound)
         return SegmentOffer.Segment(
-            number: segment.number, identity: segment.identity, entryCount: row.entryCount,
+            number: segment.number, identity: segment.offerIdentity, entryCount: row.entryCount,
             blockCount: range.blocks.count, byteCount: end - start, tables: tables)
     }
 }

@@ -7,6 +7,9 @@ struct FileIdentity {
     let number: UInt64
     /// nil if it is damaged.
     let header: FileHeader?
+    /// Of the store that it is of: as its header says, or else another file beside it. nil if
+    /// there is none that does.
+    let store: StoreIdentity?
 
     /// Asks the header, then the name, then the blocks. O(1) where the header is whole.
     ///
@@ -14,32 +17,58 @@ struct FileIdentity {
     ///   `formatTooNew`, `inputOutput`.
     init(ofFileAt path: String, storage: any Storage) throws(StoreError) {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
-        let file = try SalvageFile(
-            name, number: 0, in: FileName.parent(of: path), storage: storage)
-        if let header = try Self.header(of: file) {
-            self.init(name, header.kind, header.segment, header)
+        let directory = FileName.parent(of: path)
+        let own = try SalvageFile(name, number: 0, in: directory, identity: nil, storage: storage)
+        if let header = try Self.header(of: own) {
+            self.init(name, header.kind, header.segment, header, header.identity)
             return
         }
+        let store = try Self.store(ofFilesIn: directory, storage: storage)
         let endings: [(String, FileHeader.Kind)] = [
             (".seg", .sealed), (".log", .log), (".val", .values),
         ]
         for (ending, kind) in endings {
             if let number = FileName.number(in: name, ending: ending) {
-                self.init(name, kind, number, nil)
+                self.init(name, kind, number, nil, store)
                 return
             }
         }
+        let file = try SalvageFile(
+            name, number: 0, in: directory, identity: store, storage: storage)
         guard let block = file.firstBlockOfAnyFile(), let kind = block.fileKind else {
             throw .holdsNoRecords(path)
         }
-        self.init(name, kind, UInt64(block.segment), nil)
+        self.init(name, kind, UInt64(block.segment), nil, store)
     }
 
-    private init(_ name: String, _ kind: FileHeader.Kind, _ number: UInt64, _ header: FileHeader?) {
+    private init(
+        _ name: String, _ kind: FileHeader.Kind, _ number: UInt64, _ header: FileHeader?,
+        _ store: StoreIdentity?
+    ) {
         self.name = name
         self.kind = kind
         self.number = number
         self.header = header
+        self.store = store
+    }
+
+    /// The first store of which a file in a directory says that it is of it, the manifest before
+    /// all others.
+    private static func store(
+        ofFilesIn directory: String, storage: any Storage
+    ) throws(StoreError) -> StoreIdentity? {
+        let files = try storage.listDirectory(directory).filter { name in
+            [".seg", ".log", ".val"].contains { FileName.number(in: name, ending: $0) != nil }
+        }
+        for name in [Manifest.fileName] + files.sorted() {
+            let found = try unlessDamaged { () throws(StoreError) in
+                try SalvageFile(
+                    name, number: 0, in: directory, identity: nil, storage: storage
+                ).identity
+            }
+            if let found, let found { return found }
+        }
+        return nil
     }
 
     /// Of whatever kind and number it says that it is; nil if it is damaged.
@@ -50,8 +79,9 @@ struct FileIdentity {
             _ = try reader.view(12)
             guard let kind = FileHeader.Kind(rawValue: try reader.fixed32()) else { return nil }
             return try FileHeader(
-                bytes, expecting: kind, segment: try reader.fixed64(), tag: nil, path: file.path)
-        } catch let error as StoreError where error.code == .formatTooNew {
+                bytes, expecting: kind, segment: try reader.fixed64(), identity: nil,
+                path: file.path)
+        } catch let error as StoreError where error.isOfFormat {
             throw error
         } catch {
             return nil

@@ -99,15 +99,17 @@ struct PartMark: Hashable, Sendable {
 final class PartJournal {
     private let file: any StorageFile
     private let number: UInt64
+    private let identity: StoreIdentity
     private var end: UInt64 = 0
 
     init(
-        _ origin: PartOrigin, number: UInt64, path: String, tag: UInt64, storage: any Storage
+        _ origin: PartOrigin, number: UInt64, path: String, identity: StoreIdentity, storage: any Storage
     ) throws(StoreError) {
         self.number = number
+        self.identity = identity
         file = try storage.openFile(path, .create)
         let header = FileHeader(
-            kind: .partOrigin, segment: number, tag: tag,
+            kind: .partOrigin, segment: number, identity: identity,
             madeAt: storage.wallClockMilliseconds())
         try append(header.bytes)
         try append(block(origin.encoded, .partOrigin))
@@ -129,7 +131,7 @@ final class PartJournal {
         var bytes = [UInt8](repeating: 0, count: BlockHeader.byteCount) + content
         let header = BlockHeader(
             storedCount: content.count, mark: UInt32(content.count), segment: number, kind: kind)
-        unsafe bytes.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!) }
+        unsafe bytes.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
         bytes += [UInt8](repeating: 0, count: (8 - bytes.count % 8) % 8)
         return bytes
     }
@@ -142,6 +144,7 @@ struct KeptPart: Sendable {
     let origin: PartOrigin
     /// In rising order; at least one.
     let marks: [PartMark]
+    private let identity: StoreIdentity
 
     var isComplete: Bool { marks.last?.next == origin.blockCount }
 
@@ -150,7 +153,7 @@ struct KeptPart: Sendable {
     /// - Returns: nil if it is of no use.
     /// - Throws: `inputOutput` if it cannot be read now, which does not tell.
     init?(
-        number: UInt64, at path: String, tag: UInt64, _ storage: any Storage
+        number: UInt64, at path: String, identity: StoreIdentity, _ storage: any Storage
     ) throws(StoreError) {
         let content = try unlessDamaged { () throws(StoreError) -> Block? in
             let file = try storage.openFile(path, .read)
@@ -162,7 +165,7 @@ struct KeptPart: Sendable {
         }
         guard let whole = content ?? nil,
             let header = try? FileHeader(
-                whole.bytes, expecting: .partOrigin, segment: number, tag: tag, path: path)
+                whole.bytes, expecting: .partOrigin, segment: number, identity: identity, path: path)
         else { return nil }
         defer { withExtendedLifetime(whole) {} }
         let now = storage.wallClockMilliseconds()
@@ -170,7 +173,7 @@ struct KeptPart: Sendable {
             return nil
         }
         var scan = JournalScan(
-            whole.bytes, segment: number, from: FileHeader.byteCount)
+            whole.bytes, segment: number, identity, from: FileHeader.byteCount)
         guard let first = scan.next(.partOrigin), let origin = try? PartOrigin(decoding: first)
         else { return nil }
         var marks: [PartMark] = []
@@ -185,6 +188,7 @@ struct KeptPart: Sendable {
         self.number = number
         self.origin = origin
         self.marks = marks
+        self.identity = identity
     }
 
     /// The blocks of a range of the part, one right after the other, each under a header with the
@@ -203,7 +207,7 @@ struct KeptPart: Sendable {
         }
         guard let whole = content else { return nil }
         defer { withExtendedLifetime(whole) {} }
-        var scan = JournalScan(whole.bytes, segment: number, from: 0)
+        var scan = JournalScan(whole.bytes, segment: number, identity, from: 0)
         var blocks: [UInt8] = []
         blocks.reserveCapacity(whole.count)
         while let (header, content) = scan.nextBlock() {
@@ -215,7 +219,7 @@ struct KeptPart: Sendable {
                 storedCount: content.count, mark: header.mark, segment: origin.segment,
                 kind: .data)
             unsafe blocks.withUnsafeMutableBytes {
-                unsafe original.seal(at: $0.baseAddress! + start)
+                unsafe original.seal(at: $0.baseAddress! + start, nil)
             }
         }
         return scan.isAtEnd && !blocks.isEmpty ? blocks : nil
@@ -226,9 +230,11 @@ struct KeptPart: Sendable {
 private struct JournalScan {
     private let bytes: ByteView
     private let segment: UInt32
+    private let identity: StoreIdentity
     private var offset: Int
 
-    init(_ bytes: ByteView, segment: UInt64, from offset: Int) {
+    init(_ bytes: ByteView, segment: UInt64, _ identity: StoreIdentity, from offset: Int) {
+        self.identity = identity
         self.bytes = bytes
         self.segment = UInt32(truncatingIfNeeded: segment)
         self.offset = offset
@@ -245,7 +251,8 @@ private struct JournalScan {
         let count = Int(header.storedCount)
         guard count <= rest - BlockHeader.byteCount, header.segment == segment,
             header.epoch == 0,
-            unsafe BlockHeader.checksum(at: base, storedCount: count) == header.checksum
+            unsafe BlockHeader.checksum(at: base, storedCount: count, identity)
+                == header.checksum
         else { return nil }
         offset += (BlockHeader.byteCount + count + 7) & ~7
         return (

@@ -10,7 +10,7 @@ struct LogCopy {
 
     let number: UInt64
     let previous: UInt64
-    let tag: UInt64
+    let identity: StoreIdentity
     /// Called for each piece that was written.
     let wrote: (Int) -> Void
 
@@ -39,14 +39,15 @@ struct LogCopy {
         let capacity = max(source?.log.capacity ?? 0, size + 4_096)
         let madeAt = source.map { $0.log.madeAt } ?? storage.wallClockMilliseconds()
         var buffer = FileHeader(
-            kind: .log, segment: number, tag: tag, madeAt: madeAt, previousLog: previous,
+            kind: .log, segment: number, identity: identity, madeAt: madeAt, previousLog: previous,
             capacity: UInt64(capacity)
         ).bytes
         var written: UInt64 = 0
         var isEnded = false
         if let source {
             var scanner = LogScanner(
-                source.log.bytes.prefix(byteCount), segment: source.log.number)
+                source.log.bytes.prefix(byteCount), segment: source.log.number,
+                source.log.identity)
             while let (_, payload) = scanner.next() {
                 append(payload, epoch: scanner.epochLast, to: &buffer)
                 if buffer.count >= Self.chunkBytes {
@@ -90,7 +91,7 @@ struct LogCopy {
         let header = BlockHeader(
             storedCount: padded, mark: 0, segment: number, kind: kind, epoch: epoch)
         unsafe buffer.withUnsafeMutableBytes {
-            unsafe header.seal(at: $0.baseAddress! + start)
+            unsafe header.seal(at: $0.baseAddress! + start, identity)
         }
     }
 

@@ -11,7 +11,8 @@ final class Salvage {
     private let progress: SalvageProgress
     /// nil if it is missing or damaged.
     private(set) var manifest: Manifest?
-    private(set) var tag: UInt64 = 0
+    /// nil if no file says it: then nothing can be known for a block of the store.
+    private(set) var identity: StoreIdentity?
     private(set) var segments: [SalvagedSegment] = []
     /// Oldest first.
     private(set) var logs: [SalvagedLog] = []
@@ -25,7 +26,7 @@ final class Salvage {
         self.path = path
         self.storage = storage
         self.progress = progress
-        values = SalvagedValues(path, tag: 0, storage: storage)
+        values = SalvagedValues(path, identity: nil, storage: storage)
         names = try storage.listDirectory(path).sorted()
         let files = names.filter {
             FileName.number(in: $0, ending: ".seg") != nil
@@ -34,8 +35,8 @@ final class Salvage {
         guard names.contains(Manifest.fileName) || !files.isEmpty else { throw .notAStore(path) }
         try readManifest()
         progress.begin(files, in: path, storage)
-        try findTag(files)
-        values = SalvagedValues(path, tag: tag, storage: storage)
+        try findIdentity(files)
+        values = SalvagedValues(path, identity: identity, storage: storage)
         try readSegments()
         try readLogs()
         losses += segments.flatMap(\.losses) + logs.flatMap(\.losses) + values.losses
@@ -49,20 +50,22 @@ final class Salvage {
         self.path = FileName.parent(of: path)
         self.storage = storage
         progress = SalvageProgress(nil)
-        let identity = try FileIdentity(ofFileAt: path, storage: storage)
+        let found = try FileIdentity(ofFileAt: path, storage: storage)
+        identity = found.store
         let file = try SalvageFile(
-            identity.name, number: identity.number, in: self.path, storage: storage)
-        values = SalvagedValues(self.path, tag: identity.header?.tag, storage: storage)
-        names = [identity.name]
+            found.name, number: found.number, in: self.path, identity: found.store,
+            storage: storage)
+        values = SalvagedValues(self.path, identity: found.store, storage: storage)
+        names = [found.name]
         note(
-            .manifest, identity.name,
+            .manifest, found.name,
             "the file was read by itself; what other files of its store hold is not here")
-        switch identity.kind {
+        switch found.kind {
         case .sealed: segments = [try SalvagedSegment(file, values)]
         case .log:
             logs = [
                 SalvagedLog(
-                    file, header: identity.header, durable: 0, isEndKnown: false,
+                    file, header: found.header, durable: 0, isEndKnown: false,
                     readsOn: true)
             ]
         default: throw .holdsNoRecords(path)
@@ -87,7 +90,7 @@ final class Salvage {
         do throws(StoreError) {
             manifest = try Manifest.read(in: path, storage: storage)
         } catch {
-            guard error.code != .formatTooNew, !error.isOfEnvironment else { throw error }
+            guard !error.isOfFormat, !error.isOfEnvironment else { throw error }
             note(
                 .manifest, Manifest.fileName,
                 "the manifest is missing or damaged; all files that were found are used, and "
@@ -96,23 +99,23 @@ final class Salvage {
     }
 
     /// Of the manifest; without one, of most of the sealed segments, and then of most logs.
-    private func findTag(_ files: [String]) throws(StoreError) {
+    private func findIdentity(_ files: [String]) throws(StoreError) {
         if let manifest {
-            tag = manifest.tag
+            identity = manifest.identity
             return
         }
-        var counts: [UInt64: (segments: Int, logs: Int)] = [:]
+        var counts: [StoreIdentity: (segments: Int, logs: Int)] = [:]
         for name in files {
             guard let file = try open(name), let header = try header(of: file) else { continue }
             let isSealed = header.kind == .sealed
-            counts[header.tag, default: (0, 0)].segments += isSealed ? 1 : 0
-            counts[header.tag, default: (0, 0)].logs += isSealed ? 0 : 1
+            counts[header.identity, default: (0, 0)].segments += isSealed ? 1 : 0
+            counts[header.identity, default: (0, 0)].logs += isSealed ? 0 : 1
         }
         let likeliest = counts.max { left, right in
-            (left.value.segments, left.value.logs, left.key)
-                < (right.value.segments, right.value.logs, right.key)
+            (left.value.segments, left.value.logs, left.key.tag)
+                < (right.value.segments, right.value.logs, right.key.tag)
         }
-        tag = likeliest?.key ?? 0
+        identity = likeliest?.key
     }
 
     /// nil if it is missing, or the disk cannot read any of it.
@@ -120,7 +123,8 @@ final class Salvage {
         let ending = name.hasSuffix(".seg") ? ".seg" : ".log"
         guard let number = FileName.number(in: name, ending: ending) else { return nil }
         do throws(StoreError) {
-            return try SalvageFile(name, number: number, in: path, storage: storage)
+            return try SalvageFile(
+                name, number: number, in: path, identity: identity, storage: storage)
         } catch {
             guard error.code == .notAStore || error.code == .inputOutput && !error.isOfEnvironment
             else { throw error }
@@ -134,7 +138,7 @@ final class Salvage {
 
     /// Whether a file is of another store.
     private func isForeign(_ file: SalvageFile, _ header: FileHeader?) -> Bool {
-        guard let header, header.tag != tag else { return false }
+        guard let header, header.identity != identity else { return false }
         note(
             .foreignFile, file.name, byteCount: UInt64(file.byteCount),
             "the file is of another store")

@@ -14,6 +14,8 @@ final class SalvageFile {
     let name: String
     let number: UInt64
     let path: String
+    /// Of the store that it is of, by which its blocks are known; nil if that is lost.
+    private(set) var identity: StoreIdentity?
     let bytes: ByteView
     /// Holds the mapping; nil if the file is empty.
     private let file: (any StorageFile)?
@@ -24,12 +26,16 @@ final class SalvageFile {
     private static let pageBytes = 4_096
     private static let zeros = [UInt8](repeating: 0, count: pageBytes)
 
+    /// - Parameter identity: of the store, as far as it is known; what the file's own header says
+    ///   goes before.
     /// - Throws: `notAStore` if there is no such file; `inputOutput`.
-    init(_ name: String, number: UInt64, in directory: String, storage: any Storage)
-        throws(StoreError)
-    {
+    init(
+        _ name: String, number: UInt64, in directory: String, identity: StoreIdentity?,
+        storage: any Storage
+    ) throws(StoreError) {
         self.name = name
         self.number = number
+        self.identity = identity
         path = "\(directory)/\(name)"
         let opened = try storage.openFile(path, .read)
         bytes = unsafe ByteView(try opened.mapForReading())
@@ -37,6 +43,9 @@ final class SalvageFile {
         // Nothing of an empty file is mapped, so it would keep its descriptor.
         file = bytes.isEmpty ? nil : opened
         try findUnreadable()
+        if let head = view(0, FileHeader.byteCount), let own = FileHeader.identity(in: head) {
+            self.identity = own
+        }
     }
 
     var byteCount: Int { bytes.count }
@@ -83,8 +92,8 @@ final class SalvageFile {
         guard let head = view(0, FileHeader.byteCount) else { return nil }
         do {
             return try FileHeader(
-                head, expecting: kind, segment: number, tag: nil, path: path)
-        } catch let error where error.code == .formatTooNew {
+                head, expecting: kind, segment: number, identity: nil, path: path)
+        } catch let error where error.isOfFormat {
             throw error
         } catch {
             return nil
@@ -93,13 +102,14 @@ final class SalvageFile {
 
     /// The block at an offset, if one lies there whole.
     func block(at offset: Int) -> FoundBlock? {
-        guard let head = view(offset, BlockHeader.byteCount) else { return nil }
+        guard let identity, let head = view(offset, BlockHeader.byteCount) else { return nil }
         let header = unsafe BlockHeader(at: head.base)
         guard header.segment == UInt32(truncatingIfNeeded: number),
             BlockHeader.Kind(rawValue: header.kind) != nil,
             let whole = view(offset, BlockHeader.byteCount + Int(header.storedCount)),
             unsafe BlockHeader.checksum(
-                at: whole.base, storedCount: Int(header.storedCount)) == header.checksum
+                at: whole.base, storedCount: Int(header.storedCount), identity)
+                == header.checksum
         else { return nil }
         let end = offset + whole.count
         return FoundBlock(offset: offset, header: header, end: (end + 7) & ~7)
@@ -124,6 +134,7 @@ final class SalvageFile {
 
     /// The header of the first whole block, whichever file it says it is of. O(bytes).
     func firstBlockOfAnyFile() -> BlockHeader? {
+        guard let identity else { return nil }
         for position in stride(
             from: FileHeader.byteCount, through: bytes.count - BlockHeader.byteCount,
             by: LogSegment.alignment)
@@ -133,7 +144,8 @@ final class SalvageFile {
             guard BlockHeader.Kind(rawValue: header.kind) != nil,
                 let whole = view(position, BlockHeader.byteCount + Int(header.storedCount)),
                 unsafe BlockHeader.checksum(
-                    at: whole.base, storedCount: Int(header.storedCount)) == header.checksum
+                    at: whole.base, storedCount: Int(header.storedCount), identity)
+                == header.checksum
             else { continue }
             return header
         }

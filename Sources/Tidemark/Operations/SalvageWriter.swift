@@ -23,21 +23,21 @@ final class SalvageWriter {
         defer { withExtendedLifetime(lock) {} }
         let states = SalvagedStates(salvage)
         let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-        let tag = storage.randomUInt64()
+        let identity = StoreIdentity(drawnFrom: storage)
         let own = ownIDs(states)
         let finished = states.finished(own: own, replica: id, lostMax: lostMax)
         let writer = SegmentRunWriter { [self] () throws(StoreError) in
             defer { nextNumber += 1 }
             return try SegmentWriter(
                 number: nextNumber, path: "\(destination)/\(FileName.sealed(nextNumber))",
-                tag: tag, options: StoreOptions(), storage: storage)
+                identity: identity, options: StoreOptions(), storage: storage)
         }
         try add(finished, timeMax: states.timeMax, to: writer)
         try addEntries(states, id, to: writer)
         try writer.finish()
         try storage.syncDirectory(destination)
 
-        var manifest = Manifest(replicaID: id, tag: tag)
+        var manifest = Manifest(replicaID: id, identity: identity)
         manifest.formerReplicaIDs = own
         manifest.nextNumber = nextNumber + 1
         manifest.nextDataset =

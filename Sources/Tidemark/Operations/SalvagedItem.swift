@@ -156,7 +156,7 @@ struct SalvagedValueFile {
         self.identity = identity
         file = try SalvageFile(
             identity.name, number: identity.number, in: FileName.parent(of: path),
-            storage: storage)
+            identity: identity.store, storage: storage)
     }
 
     func give(to body: (SalvagedItem) throws -> Void) throws -> SalvageReport {

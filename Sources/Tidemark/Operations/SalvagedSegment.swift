@@ -42,10 +42,12 @@ final class SalvagedSegment {
 
     private func readFooter() -> SegmentFooter? {
         let start = file.byteCount - SegmentFooter.byteCount
-        guard start >= FileHeader.byteCount, let view = file.view(start, SegmentFooter.byteCount)
+        guard let identity = file.identity, start >= FileHeader.byteCount,
+            let view = file.view(start, SegmentFooter.byteCount)
         else { return nil }
         do {
-            return try SegmentFooter(view, segment: file.number, fileSize: UInt64(file.byteCount))
+            return try SegmentFooter(
+                view, segment: file.number, fileSize: UInt64(file.byteCount), identity)
         } catch {
             return nil
         }

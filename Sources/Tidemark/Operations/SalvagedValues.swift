@@ -8,15 +8,15 @@ final class SalvagedValues {
 
     private let directory: String
     /// nil if nobody knows: then any file of that name will do.
-    private let tag: UInt64?
+    private let identity: StoreIdentity?
     private let storage: any Storage
     private var files: [UInt64: Found] = [:]
     private var lost: Set<ValueHandle> = []
     private(set) var losses: [SalvageLoss] = []
 
-    init(_ directory: String, tag: UInt64?, storage: any Storage) {
+    init(_ directory: String, identity: StoreIdentity?, storage: any Storage) {
         self.directory = directory
-        self.tag = tag
+        self.identity = identity
         self.storage = storage
     }
 
@@ -77,8 +77,9 @@ final class SalvagedValues {
     private func open(_ number: UInt64) throws(StoreError) -> Found {
         let name = FileName.values(number)
         do throws(StoreError) {
-            let file = try SalvageFile(name, number: number, in: directory, storage: storage)
-            if let tag, let header = try file.header(.values), header.tag != tag {
+            let file = try SalvageFile(
+                name, number: number, in: directory, identity: identity, storage: storage)
+            if let identity, let header = try file.header(.values), header.identity != identity {
                 note(.foreignFile, name, UInt64(file.byteCount), "the file is of another store")
                 return .nothing
             }

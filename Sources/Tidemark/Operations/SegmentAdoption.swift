@@ -110,18 +110,20 @@ package final class SegmentAdoption: @unchecked Sendable {
             }
         }
         try engine.ownership?.check()
-        let (number, tag) = engine.monitor.withLock { (engine.takeNumber(), engine.manifest.tag) }
+        let (number, identity) = engine.monitor.withLock {
+            (engine.takeNumber(), engine.manifest.identity)
+        }
         var journal: PartJournal?
         if let peer {
             journal = try PartJournal(
                 PartOrigin(part, of: offer, dataset: state.name, peer: peer), number: number,
-                path: engine.filePath(FileName.origin(ofPart: number)), tag: tag,
+                path: engine.filePath(FileName.origin(ofPart: number)), identity: identity,
                 storage: engine.storage)
         }
         let name = peer == nil ? FileName.sealed(number) : FileName.part(number)
         let writer = try SegmentWriter(
             number: number, path: engine.filePath(name),
-            tag: tag, options: engine.options, storage: engine.storage, adopting: offer.dataset,
+            identity: identity, options: engine.options, storage: engine.storage, adopting: offer.dataset,
             with: content)
         let bounds = AdoptionBounds(
             dataset: offer.dataset, segment: UInt32(truncatingIfNeeded: part.number),

@@ -7,7 +7,7 @@ package struct SegmentOffer: Hashable, Sendable {
     /// A part of a dataset that lies in one segment.
     package struct Segment: Hashable, Sendable {
         package var number: UInt64
-        /// The checksum of the segment's footer: of another segment that came to have the number
+        /// A hash of the segment's footer: of another segment that came to have the number
         /// it would be another.
         package var identity: UInt64
         /// Entries of the dataset.
@@ -122,7 +122,7 @@ extension Dataset {
         }
         guard id != 0,
             let segment = view.segments.first(where: { $0.number == number }),
-            segment.identity == identity
+            segment.offerIdentity == identity
         else { return nil }
         let parts = try segment.parts()
         let buffer = BlockBuffer()
@@ -144,8 +144,8 @@ extension Dataset {
 
 extension SealedSegment {
     /// Tells it from any other that came to have its number.
-    var identity: UInt64 {
-        let bytes = footer.bytes
+    var offerIdentity: UInt64 {
+        let bytes = footer.fields
         return unsafe bytes.withUnsafeBytes { unsafe checksum64($0) }
     }
 }

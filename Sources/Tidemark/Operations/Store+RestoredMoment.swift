@@ -60,7 +60,7 @@ extension Store {
         // Begun here and not by opening it, which refuses to begin a store where one is missing
         // that was damaged: that is where a backup is to be restored.
         let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-        try Manifest(replicaID: id, tag: storage.randomUInt64()).write(
+        try Manifest(replicaID: id, identity: StoreIdentity(drawnFrom: storage)).write(
             in: destination, storage: storage)
         let target = try Store.open(
             at: destination,

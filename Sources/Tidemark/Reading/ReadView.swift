@@ -8,10 +8,12 @@ final class ReadView: @unchecked Sendable {
     let memtables: [Memtable]
     /// Newest first. Of one key, all of a run is older than all of the one before it.
     let runs: [SegmentRun]
+    let keyHash: KeyHash
     private let memtableReferences: UnsafeMutableBufferPointer<Unmanaged<Memtable>>
     private let runReferences: UnsafeMutableBufferPointer<Unmanaged<SegmentRun>>
 
-    init(memtables: [Memtable], runs: [SegmentRun]) {
+    init(memtables: [Memtable], runs: [SegmentRun], keyHash: KeyHash) {
+        self.keyHash = keyHash
         self.memtables = memtables
         self.runs = runs
         unsafe memtableReferences = .allocate(capacity: memtables.count)
@@ -49,7 +51,7 @@ final class ReadView: @unchecked Sendable {
         of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
     ) throws(StoreError) -> FoundEntry? {
         try newest(
-            of: key, in: dataset, hash: KeyHash.of(key, in: dataset), sequenceMax: sequenceMax)
+            of: key, in: dataset, hash: keyHash.of(key, in: dataset), sequenceMax: sequenceMax)
     }
 
     /// The same for whoever has the hash of the key.
@@ -120,7 +122,7 @@ final class ReadView: @unchecked Sendable {
     func hasNewer(
         than run: Int, of key: ByteView, in dataset: DatasetID, sequenceMax: UInt64
     ) throws(StoreError) -> Bool {
-        let hash = KeyHash.of(key, in: dataset)
+        let hash = keyHash.of(key, in: dataset)
         for index in unsafe 0..<memtableReferences.count {
             let isFound = unsafe memtableReferences[index]._withUnsafeGuaranteedRef { memtable in
                 memtable.newest(of: key, in: dataset, hash: hash, sequenceMax: sequenceMax) != nil

@@ -72,7 +72,8 @@ struct PageComparison {
         // Each key is searched for in four steps, and hashed once.
         let hashes: [UInt64] =
             id == 0
-            ? [] : page.items.map { KeyHash.of(MergePage.key(of: $0, in: all), in: id) }
+            ? []
+            : page.items.map { view.keyHash.of(MergePage.key(of: $0, in: all), in: id) }
         for index in page.items.indices {
             if id != 0 { fetch(ahead: index, of: hashes, in: view, id, all) }
             let item = page.items[index]

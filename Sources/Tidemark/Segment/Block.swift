@@ -48,7 +48,7 @@ extension StorageFile {
     ///   - rawBytesMax: the bound on the memory taken for it.
     /// - Throws: `corruption` with the file and the block's offset; what the read throws.
     func readBlock(
-        _ handle: BlockHandle, kind: BlockHeader.Kind, segment: UInt64
+        _ handle: BlockHandle, kind: BlockHeader.Kind, segment: UInt64, _ identity: StoreIdentity
     ) throws(StoreError) -> Block {
         let stored = unsafe try Block(count: BlockHeader.byteCount + Int(handle.storedCount)) {
             (memory) throws(StoreError) in
@@ -61,7 +61,8 @@ extension StorageFile {
         let header = unsafe BlockHeader(at: stored.bytes.base)
         guard header.storedCount == handle.storedCount,
             unsafe BlockHeader.checksum(
-                at: stored.bytes.base, storedCount: Int(handle.storedCount)) == header.checksum
+                at: stored.bytes.base, storedCount: Int(handle.storedCount), identity)
+                == header.checksum
         else { throw damaged("the checksum does not match") }
         guard header.kind == kind.rawValue, header.mark == handle.rawCount,
             header.segment == UInt32(truncatingIfNeeded: segment), header.epoch == 0

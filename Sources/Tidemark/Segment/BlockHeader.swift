@@ -1,7 +1,8 @@
 /// What stands before every block, in the log and in sealed segments alike.
 ///
 ///     offset  bytes  field
-///     0       8      XXH3-64 of everything after it: the rest of the header and the stored bytes
+///     0       8      XXH3-64, with the store's secret, of everything after it: the rest of the
+///                    header and the stored bytes
 ///     8       4      length of the stored bytes
 ///     12      4      sealed: their length before compression; log: bytes known durable
 ///     16      4      the lower 32 bits of the segment's number
@@ -62,22 +63,30 @@ struct BlockHeader {
     }
 
     /// Writes the header in front of the stored bytes, which must already follow it.
-    func seal(at base: UnsafeMutableRawPointer) {
+    ///
+    /// - Parameter identity: of the store; nil for a block that goes to another replica, which is
+    ///   not to learn what the store's checksums are.
+    func seal(at base: UnsafeMutableRawPointer, _ identity: StoreIdentity?) {
         unsafe base.storeBytes(of: storedCount.littleEndian, toByteOffset: 8, as: UInt32.self)
         unsafe base.storeBytes(of: mark.littleEndian, toByteOffset: 12, as: UInt32.self)
         unsafe base.storeBytes(of: segment.littleEndian, toByteOffset: 16, as: UInt32.self)
         unsafe base.storeBytes(of: kind, toByteOffset: 20, as: UInt8.self)
         unsafe base.storeBytes(of: 0, toByteOffset: 21, as: UInt8.self)
         unsafe base.storeBytes(of: epoch.littleEndian, toByteOffset: 22, as: UInt16.self)
-        let checksum = unsafe Self.checksum(at: base, storedCount: Int(storedCount))
+        let checksum = unsafe Self.checksum(at: base, storedCount: Int(storedCount), identity)
         unsafe base.storeBytes(of: checksum.littleEndian, as: UInt64.self)
     }
 
     /// The checksum of a block that lies whole in memory.
-    static func checksum(at base: UnsafeRawPointer, storedCount: Int) -> UInt64 {
-        unsafe checksum64(
-            UnsafeRawBufferPointer(
-                start: base + checksumByteCount,
-                count: byteCount - checksumByteCount + storedCount))
+    ///
+    /// - Parameter identity: of the store; nil for a block on its way between replicas.
+    @inline(__always)
+    static func checksum(
+        at base: UnsafeRawPointer, storedCount: Int, _ identity: StoreIdentity?
+    ) -> UInt64 {
+        let bytes = unsafe UnsafeRawBufferPointer(
+            start: base + checksumByteCount, count: byteCount - checksumByteCount + storedCount)
+        guard let identity else { return unsafe checksum64(bytes) }
+        return unsafe identity.checksum(bytes)
     }
 }

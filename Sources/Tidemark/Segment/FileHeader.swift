@@ -1,4 +1,4 @@
-/// The first 64 bytes of every file of a store.
+/// The first 80 bytes of every file of a store.
 ///
 ///     offset  bytes  field
 ///     0       8      "TIDEMARK"
@@ -9,13 +9,14 @@
 ///     32      8      log: the number of the log before it, 0 if it is the first; else 0
 ///     40      8      log: bytes that it may come to have, else 0
 ///     48      8      tag: drawn when the store was made, the same in all of its files
-///     56      8      XXH3-64 of the 56 bytes before
+///     56      16     secret: likewise; see ``StoreIdentity``
+///     72      8      XXH3-64, without the secret, of the 72 bytes before
 struct FileHeader {
-    static let byteCount = 64
+    static let byteCount = 80
     static let madeAtOffset = 24
     static let capacityOffset = 40
     static let magic: [UInt8] = Array("TIDEMARK".utf8)
-    static let formatVersion: UInt32 = 1
+    static let formatVersion: UInt32 = 2
 
     enum Kind: UInt32 {
         case log = 1
@@ -31,9 +32,9 @@ struct FileHeader {
     let madeAt: UInt64
     let previousLog: UInt64
     let capacity: UInt64
-    let tag: UInt64
+    let identity: StoreIdentity
 
-    /// The 64 bytes.
+    /// The 80 bytes.
     var bytes: [UInt8] {
         var writer = ByteWriter()
         writer.append(Self.magic)
@@ -43,17 +44,19 @@ struct FileHeader {
         writer.append(fixed64: madeAt)
         writer.append(fixed64: previousLog)
         writer.append(fixed64: capacity)
-        writer.append(fixed64: tag)
+        writer.append(fixed64: identity.tag)
+        writer.append(fixed64: identity.secretLow)
+        writer.append(fixed64: identity.secretHigh)
         let checksum = unsafe writer.bytes.withUnsafeBytes { unsafe checksum64($0) }
         writer.append(fixed64: checksum)
         return writer.bytes
     }
 
     init(
-        kind: Kind, segment: UInt64, tag: UInt64, madeAt: UInt64, previousLog: UInt64 = 0,
+        kind: Kind, segment: UInt64, identity: StoreIdentity, madeAt: UInt64, previousLog: UInt64 = 0,
         capacity: UInt64 = 0
     ) {
-        self.tag = tag
+        self.identity = identity
         self.capacity = capacity
         self.previousLog = previousLog
         self.kind = kind
@@ -61,12 +64,31 @@ struct FileHeader {
         self.madeAt = madeAt
     }
 
+    /// Of which store a file is, whatever kind and number its header says; nil if the header is
+    /// damaged or of another format.
+    static func identity(in bytes: ByteView) -> StoreIdentity? {
+        var reader = ByteReader(bytes)
+        do throws(Malformed) {
+            guard bytes.count >= byteCount, try reader.view(8).array == magic,
+                try reader.fixed32() == formatVersion
+            else { return nil }
+            _ = try reader.view(36)
+            let identity = StoreIdentity(
+                tag: try reader.fixed64(), secretLow: try reader.fixed64(),
+                secretHigh: try reader.fixed64())
+            let checked = unsafe UnsafeRawBufferPointer(start: bytes.base, count: byteCount - 8)
+            return unsafe checksum64(checked) == (try reader.fixed64()) ? identity : nil
+        } catch {
+            return nil
+        }
+    }
+
     /// Checks and reads a header.
     ///
-    /// - Parameter tag: of the store; nil for the manifest, which says what it is.
-    /// - Throws: `notAStore` without the magic, `formatTooNew`, `corruption`.
+    /// - Parameter identity: of the store; nil for the manifest, which says what it is.
+    /// - Throws: `notAStore` without the magic, `formatTooNew`, `formatTooOld`, `corruption`.
     init(
-        _ bytes: ByteView, expecting kind: Kind, segment: UInt64, tag: UInt64?, path: String
+        _ bytes: ByteView, expecting kind: Kind, segment: UInt64, identity: StoreIdentity?, path: String
     ) throws(StoreError) {
         let location = StoreError.Location(path: path, offset: 0)
         guard bytes.count >= Self.byteCount else {
@@ -75,7 +97,8 @@ struct FileHeader {
                 "the file is shorter than its header of \(Self.byteCount) bytes; "
                     + "restore it from a backup", location: location)
         }
-        let whole = unsafe UnsafeRawBufferPointer(start: bytes.base, count: 56)
+        let whole = unsafe UnsafeRawBufferPointer(
+            start: bytes.base, count: Self.byteCount - 8)
         var reader = ByteReader(bytes)
         do {
             let magic = try reader.view(8).array
@@ -85,7 +108,9 @@ struct FileHeader {
             let made = try reader.fixed64()
             let previous = try reader.fixed64()
             let capacity = try reader.fixed64()
-            let storedTag = try reader.fixed64()
+            let stored = StoreIdentity(
+                tag: try reader.fixed64(), secretLow: try reader.fixed64(),
+                secretHigh: try reader.fixed64())
             let isWhole = unsafe checksum64(whole) == (try reader.fixed64())
             guard magic == Self.magic else {
                 throw StoreError(
@@ -94,6 +119,8 @@ struct FileHeader {
                     location: location)
             }
             guard isWhole else {
+                // Whose header was shorter.
+                guard version != 1 else { throw StoreError.formatTooOld(version, location) }
                 throw StoreError(
                     .corruption,
                     "the checksum of the file header does not match; "
@@ -105,25 +132,36 @@ struct FileHeader {
                     "the file has format version \(version), this build reads up to "
                         + "\(Self.formatVersion); use a newer build", location: location)
             }
-            guard version > 0, storedKind == kind.rawValue, number == segment else {
+            guard version >= Self.formatVersion else { throw StoreError.formatTooOld(version, location) }
+            guard storedKind == kind.rawValue, number == segment else {
                 throw StoreError(
                     .corruption,
                     "the file header names kind \(storedKind) and segment \(number) where kind "
                         + "\(kind.rawValue) and segment \(segment) belong; was it renamed?",
                     location: location)
             }
-            guard tag == nil || storedTag == tag else {
+            guard identity == nil || stored == identity else {
                 throw StoreError(
                     .corruption, "the file is of another store; restore the store's own",
                     location: location)
             }
             self.init(
-                kind: kind, segment: number, tag: storedTag, madeAt: made,
+                kind: kind, segment: number, identity: stored, madeAt: made,
                 previousLog: previous, capacity: capacity)
         } catch let error as StoreError {
             throw error
         } catch {
             throw StoreError(.corruption, "the file header is cut short", location: location)
         }
+    }
+}
+
+extension StoreError {
+    fileprivate static func formatTooOld(_ version: UInt32, _ location: Location) -> StoreError {
+        StoreError(
+            .formatTooOld,
+            "the file has format version \(version), which was never released and which this build "
+                + "does not read; make the store anew",
+            location: location)
     }
 }

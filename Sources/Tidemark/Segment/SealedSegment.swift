@@ -12,15 +12,17 @@ final class SealedSegment: Sendable {
     let file: any StorageFile
     /// Of the values that lie apart. Open as long as this is.
     let values: SegmentValues
+    private let identity: StoreIdentity
     private let cache: BlockCache
     private let loaded = LazyReference<SegmentParts>()
 
     init(
-        number: UInt64, path: String, tag: UInt64, storage: any Storage, cache: BlockCache,
+        number: UInt64, path: String, identity: StoreIdentity, storage: any Storage, cache: BlockCache,
         valueFiles: ValueFiles
     ) throws(StoreError) {
         self.number = number
         self.path = path
+        self.identity = identity
         self.cache = cache
         let file = try storage.openFile(path, .read)
         self.file = file
@@ -32,29 +34,32 @@ final class SealedSegment: Sendable {
             try unsafe file.read(into: memory, at: 0)
         }
         _ = try FileHeader(
-            header.bytes, expecting: .sealed, segment: number, tag: tag, path: path)
+            header.bytes, expecting: .sealed, segment: number, identity: identity, path: path)
         let end = fileSize - UInt64(SegmentFooter.byteCount)
         let tail = unsafe try Block(count: SegmentFooter.byteCount) { (memory) throws(StoreError) in
             try unsafe file.read(into: memory, at: end)
         }
         do {
-            footer = try SegmentFooter(tail.bytes, segment: number, fileSize: fileSize)
+            footer = try SegmentFooter(
+                tail.bytes, segment: number, fileSize: fileSize, identity)
         } catch {
             throw error.error(in: path, at: end)
         }
-        let table = try Self.valueRows(footer, in: file)
+        let table = try Self.valueRows(footer, in: file, identity)
         values = try SegmentValues(table, ofSegmentAt: path, valueFiles)
     }
 
     /// Which value files the segment names: nothing is read if it names none.
     static func valueRows(
-        _ footer: SegmentFooter, in file: any StorageFile, readingEmpty: Bool = false
+        _ footer: SegmentFooter, in file: any StorageFile, _ identity: StoreIdentity,
+        readingEmpty: Bool = false
     ) throws(StoreError) -> SegmentValueRows {
         let handle = footer.valueFiles
         guard readingEmpty || handle.rawCount > SegmentValueRows.emptyByteCount else {
             return SegmentValueRows()
         }
-        let block = try file.readBlock(handle, kind: .valueFiles, segment: footer.segment)
+        let block = try file.readBlock(
+            handle, kind: .valueFiles, segment: footer.segment, identity)
         do {
             return try SegmentValueRows(decoding: block.bytes)
         } catch {
@@ -67,7 +72,8 @@ final class SealedSegment: Sendable {
         try loaded.object { () throws(StoreError) in
             do throws(StoreError) {
                 return try SegmentParts(
-                    file: file, footer: footer, fileSize: fileSize, values: values, cache: cache)
+                    file: file, footer: footer, fileSize: fileSize, identity: identity,
+                    values: values, cache: cache)
             } catch {
                 cache.events?.tellDamage(error)
                 throw error

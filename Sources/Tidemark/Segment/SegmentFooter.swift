@@ -42,7 +42,8 @@ struct SegmentFooter {
         self.segment = segment
     }
 
-    var bytes: [UInt8] {
+    /// All but the checksum.
+    var fields: [UInt8] {
         var writer = ByteWriter()
         writer.append(Self.magic)
         for number in [
@@ -58,13 +59,21 @@ struct SegmentFooter {
             writer.append(fixed32: handle.storedCount)
             writer.append(fixed32: handle.rawCount)
         }
-        let checksum = unsafe writer.bytes.withUnsafeBytes { unsafe checksum64($0) }
+        return writer.bytes
+    }
+
+    func bytes(_ identity: StoreIdentity) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.append(fields)
+        let checksum = unsafe writer.bytes.withUnsafeBytes { unsafe identity.checksum($0) }
         writer.append(fixed64: checksum)
         return writer.bytes
     }
 
     /// - Parameter fileSize: every part must lie between the file header and the footer.
-    init(_ bytes: ByteView, segment: UInt64, fileSize: UInt64) throws(Malformed) {
+    init(
+        _ bytes: ByteView, segment: UInt64, fileSize: UInt64, _ identity: StoreIdentity
+    ) throws(Malformed) {
         let checked = unsafe UnsafeRawBufferPointer(
             start: bytes.base, count: Self.byteCount - 8)
         var reader = ByteReader(bytes)
@@ -87,7 +96,7 @@ struct SegmentFooter {
         datasets = try Self.handle(&reader, end: end)
         collected = try Self.handle(&reader, end: end)
         valueFiles = try Self.handle(&reader, end: end)
-        guard unsafe checksum64(checked) == (try reader.fixed64()), magic == Self.magic else {
+        guard unsafe identity.checksum(checked) == (try reader.fixed64()), magic == Self.magic else {
             throw Malformed("the checksum of the segment's footer does not match")
         }
         guard self.segment == segment else {

@@ -8,6 +8,7 @@ final class SegmentOutput {
 
     private let file: any StorageFile
     private let segment: UInt64
+    private let identity: StoreIdentity
     private let isCompressing: Bool
     // One thread writes a segment.
     @exclusivity(unchecked) private var buffer: [UInt8] = []
@@ -18,9 +19,12 @@ final class SegmentOutput {
     /// Where a block is compressed before it is known whether that saves anything.
     @exclusivity(unchecked) private var packed: [UInt8] = []
 
-    init(_ file: any StorageFile, segment: UInt64, isCompressing: Bool) {
+    init(
+        _ file: any StorageFile, segment: UInt64, identity: StoreIdentity, isCompressing: Bool
+    ) {
         self.file = file
         self.segment = segment
+        self.identity = identity
         self.isCompressing = isCompressing
         unsafe buffer.reserveCapacity(Self.bufferBytes + 64 << 10)
     }
@@ -86,7 +90,7 @@ final class SegmentOutput {
             unsafe buffer.append(contentsOf: raw)
         }
         unsafe buffer.withUnsafeMutableBytes {
-            unsafe header.seal(at: $0.baseAddress! + headerStart)
+            unsafe header.seal(at: $0.baseAddress! + headerStart, identity)
         }
         try align(to: 8)
         if unsafe buffer.count >= Self.bufferBytes { try flush() }
@@ -106,7 +110,7 @@ final class SegmentOutput {
         unsafe buffer.append(contentsOf: repeatElement(0, count: BlockHeader.byteCount))
         unsafe buffer.append(contentsOf: stored)
         unsafe buffer.withUnsafeMutableBytes {
-            unsafe header.seal(at: $0.baseAddress! + headerStart)
+            unsafe header.seal(at: $0.baseAddress! + headerStart, identity)
         }
         try align(to: 8)
         if unsafe buffer.count >= Self.bufferBytes { try flush() }

@@ -47,7 +47,7 @@ extension SegmentParts {
     func isWhole(_ block: Int) throws(StoreError) -> Bool {
         do throws(StoreError) {
             let own = try file.readBlock(
-                try handle(of: block), kind: .data, segment: footer.segment)
+                try handle(of: block), kind: .data, segment: footer.segment, identity)
             defer { withExtendedLifetime(own) {} }
             guard let view = unsafe DataBlockView(base: own.bytes.base, rawCount: own.count)
             else { return false }

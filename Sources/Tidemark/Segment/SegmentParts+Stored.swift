@@ -95,10 +95,16 @@ extension SegmentParts {
             if block >= populated { try populate(block) }
             let (base, handle) = unsafe try stored(block)
             try unsafe checkChecksum(base, handle)
+            let start = bytes.count
             unsafe bytes.append(
                 contentsOf: UnsafeRawBufferPointer(
                     start: base - BlockHeader.byteCount,
                     count: BlockHeader.byteCount + Int(handle.storedCount)))
+            // The checksum of the file is made with the store's secret.
+            unsafe bytes.withUnsafeMutableBytes {
+                let base = unsafe $0.baseAddress! + start
+                unsafe BlockHeader(at: base).seal(at: base, nil)
+            }
         }
         return wanted.upperBound
     }
@@ -128,7 +134,7 @@ extension SegmentParts {
         unsafe bytes.append(contentsOf: raw)
         let header = BlockHeader(
             storedCount: raw.count, mark: UInt32(raw.count), segment: footer.segment, kind: .data)
-        unsafe bytes.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress! + start) }
+        unsafe bytes.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress! + start, nil) }
         builder.begin()
     }
 }

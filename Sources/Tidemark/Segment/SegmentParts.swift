@@ -9,6 +9,7 @@ final class SegmentParts: @unchecked Sendable {
 
     let footer: SegmentFooter
     let file: any StorageFile
+    let identity: StoreIdentity
     let tables: VersionTables
     let directory: SegmentDirectory
     let originCount: Int
@@ -29,11 +30,12 @@ final class SegmentParts: @unchecked Sendable {
     private let slotBytes: Int
 
     init(
-        file: any StorageFile, footer: SegmentFooter, fileSize: UInt64, values: SegmentValues,
-        cache: BlockCache
+        file: any StorageFile, footer: SegmentFooter, fileSize: UInt64,
+        identity: StoreIdentity, values: SegmentValues, cache: BlockCache
     ) throws(StoreError) {
         self.file = file
         self.footer = footer
+        self.identity = identity
         self.cache = cache
         let map = unsafe try file.mapForReading()
         guard map.count == Int(fileSize) else {
@@ -44,7 +46,8 @@ final class SegmentParts: @unchecked Sendable {
         func block(
             _ handle: BlockHandle, _ kind: BlockHeader.Kind
         ) throws(StoreError) -> ByteView {
-            unsafe try Self.mappedBlock(handle, kind, in: file, map, segment: number)
+            unsafe try Self.mappedBlock(
+                handle, kind, in: file, map, segment: number, identity)
         }
         let directory = try block(footer.directory, .directory)
         do throws(Malformed) {
@@ -55,7 +58,8 @@ final class SegmentParts: @unchecked Sendable {
         } catch {
             throw error.error(in: file.path, at: footer.directory.offset)
         }
-        let tablesBlock = try file.readBlock(footer.tables, kind: .tables, segment: number)
+        let tablesBlock = try file.readBlock(
+            footer.tables, kind: .tables, segment: number, identity)
         do throws(Malformed) {
             tables = try VersionTables(decoding: tablesBlock.bytes, values: values)
         } catch {
@@ -117,7 +121,7 @@ final class SegmentParts: @unchecked Sendable {
     /// Checks a block that is stored as it is, and gives its bytes in the mapping.
     static func mappedBlock(
         _ handle: BlockHandle, _ kind: BlockHeader.Kind, in file: any StorageFile,
-        _ map: UnsafeRawBufferPointer, segment: UInt64
+        _ map: UnsafeRawBufferPointer, segment: UInt64, _ identity: StoreIdentity
     ) throws(StoreError) -> ByteView {
         let count = BlockHeader.byteCount + Int(handle.storedCount)
         try file.populate(offset: Int(handle.offset), count: count)
@@ -126,8 +130,8 @@ final class SegmentParts: @unchecked Sendable {
         guard header.storedCount == handle.storedCount, header.mark == handle.rawCount,
             handle.storedCount == handle.rawCount, header.kind == kind.rawValue,
             header.segment == UInt32(truncatingIfNeeded: segment), header.epoch == 0,
-            unsafe BlockHeader.checksum(at: base, storedCount: Int(handle.storedCount))
-                == header.checksum
+            unsafe BlockHeader.checksum(
+                at: base, storedCount: Int(handle.storedCount), identity) == header.checksum
         else {
             throw Malformed("block \(kind): the checksum does not match")
                 .error(in: file.path, at: handle.offset)
@@ -174,8 +178,8 @@ final class SegmentParts: @unchecked Sendable {
         let start = unsafe base - BlockHeader.byteCount
         let header = unsafe BlockHeader(at: start)
         guard
-            unsafe BlockHeader.checksum(at: start, storedCount: Int(handle.storedCount))
-                == header.checksum, header.kind == BlockHeader.Kind.data.rawValue,
+            unsafe BlockHeader.checksum(
+                at: start, storedCount: Int(handle.storedCount), identity) == header.checksum, header.kind == BlockHeader.Kind.data.rawValue,
             header.segment == UInt32(truncatingIfNeeded: footer.segment), header.epoch == 0
         else { throw damaged("block data: the checksum does not match", at: handle.offset) }
     }
@@ -389,7 +393,7 @@ final class SegmentParts: @unchecked Sendable {
         }
         let bytes = try telling { () throws(StoreError) in
             unsafe try Self.mappedBlock(
-                handle, .changes, in: file, map, segment: footer.segment)
+                handle, .changes, in: file, map, segment: footer.segment, identity)
         }
         do throws(Malformed) {
             let changes = try ChangeIndex.decode(bytes, blockCount: directory.blockCount)
@@ -406,7 +410,8 @@ final class SegmentParts: @unchecked Sendable {
 
     func datasets() throws(StoreError) -> SegmentDatasets {
         let block = try telling { () throws(StoreError) in
-            try file.readBlock(footer.datasets, kind: .datasets, segment: footer.segment)
+            try file.readBlock(
+                footer.datasets, kind: .datasets, segment: footer.segment, identity)
         }
         do throws(Malformed) {
             return try SegmentDatasets(decoding: block.bytes)
@@ -419,7 +424,8 @@ final class SegmentParts: @unchecked Sendable {
     func losses() throws(StoreError) -> SegmentLosses {
         if let known = knownLosses.withLock({ $0 }) { return known }
         let block = try telling { () throws(StoreError) in
-            try file.readBlock(footer.collected, kind: .collected, segment: footer.segment)
+            try file.readBlock(
+                footer.collected, kind: .collected, segment: footer.segment, identity)
         }
         do throws(Malformed) {
             let losses = try SegmentLosses(decoding: block.bytes)

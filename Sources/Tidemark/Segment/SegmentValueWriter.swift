@@ -6,7 +6,7 @@ final class SegmentValueWriter {
     let bytesMin: Int
     private let number: UInt64
     private let segmentPath: String
-    private let tag: UInt64
+    private let identity: StoreIdentity
     private let options: StoreOptions
     private let storage: any Storage
     private let sparse: Set<UInt64>
@@ -16,13 +16,13 @@ final class SegmentValueWriter {
 
     /// - Parameter sparse: value files out of which values are moved when they are met.
     init(
-        number: UInt64, segmentPath: String, tag: UInt64, options: StoreOptions,
+        number: UInt64, segmentPath: String, identity: StoreIdentity, options: StoreOptions,
         storage: any Storage, moving sparse: Set<UInt64>
     ) {
         bytesMin = options.largeValueBytes
         self.number = number
         self.segmentPath = segmentPath
-        self.tag = tag
+        self.identity = identity
         self.options = options
         self.storage = storage
         self.sparse = sparse
@@ -40,7 +40,7 @@ final class SegmentValueWriter {
         if unsafe file == nil {
             unsafe file = try ValueFileWriter(
                 number: number, path: FileName.values(number, besideSegmentAt: segmentPath),
-                tag: tag, options: options, storage: storage)
+                identity: identity, options: options, storage: storage)
         }
         let handle = unsafe try file!.append(value)
         unsafe table.count(handle)

@@ -87,11 +87,11 @@ extension SegmentWriter {
     ///
     /// - Parameter tables: of the segment that they come from.
     convenience init(
-        number: UInt64, path: String, tag: UInt64, options: StoreOptions, storage: any Storage,
+        number: UInt64, path: String, identity: StoreIdentity, options: StoreOptions, storage: any Storage,
         adopting dataset: DatasetID, with tables: VersionTables.Content
     ) throws(StoreError) {
         try self.init(
-            number: number, path: path, tag: tag, options: options, storage: storage,
+            number: number, path: path, identity: identity, options: options, storage: storage,
             tables: tables)
         unsafe adopted = AdoptedEntries(dataset: dataset)
     }
@@ -134,7 +134,8 @@ extension SegmentWriter {
         }
         let header = unsafe BlockHeader(at: block.base)
         let storedCount = block.count - BlockHeader.byteCount
-        let checksum = unsafe BlockHeader.checksum(at: block.base, storedCount: storedCount)
+        let checksum = unsafe BlockHeader.checksum(
+            at: block.base, storedCount: storedCount, nil)
         guard Int(header.storedCount) == storedCount,
             checksum == header.checksum || isTrusting
         else { throw Malformed("the checksum of a block does not match") }
@@ -210,7 +211,7 @@ extension SegmentWriter {
         else { throw Malformed("an entry has an impossible count or a time too far ahead") }
         let place = unsafe EntryPlace(block: directory.blockCount, offset: offset)
         if !entry.isSuperseded {
-            unsafe hashes.append(KeyHash.of(entry.key, in: entry.dataset))
+            unsafe hashes.append(identity.keyHash.of(entry.key, in: entry.dataset))
             unsafe places.append(place.rawValue)
         }
         unsafe changes.add(

@@ -11,6 +11,7 @@ final class SegmentWriter {
 
     let number: UInt64
     let output: SegmentOutput
+    let identity: StoreIdentity
     private let storage: any Storage
     /// How long `finish` waited for the disk.
     private(set) var syncNanoseconds: UInt64 = 0
@@ -38,15 +39,16 @@ final class SegmentWriter {
 
     /// - Parameter tables: origins that have their numbers already.
     init(
-        number: UInt64, path: String, tag: UInt64, options: StoreOptions,
+        number: UInt64, path: String, identity: StoreIdentity, options: StoreOptions,
         storage: any Storage, movingValuesOf sparse: Set<UInt64> = [],
         tables: VersionTables.Content = VersionTables.Content()
     ) throws(StoreError) {
         self.number = number
+        self.identity = identity
         self.storage = storage
         unsafe self.tables = tables
         values = SegmentValueWriter(
-            number: number, segmentPath: path, tag: tag, options: options, storage: storage,
+            number: number, segmentPath: path, identity: identity, options: options, storage: storage,
             moving: sparse)
         entriesMax = UInt64(options.segmentEntriesMax)
         isTrusting = options.plantedBugs.contains(.adoptUnverified)
@@ -55,9 +57,9 @@ final class SegmentWriter {
         unsafe changes = ChangeIndexBuilder(countMax: options.segmentEntriesMax)
         unsafe footer = SegmentFooter(segment: number)
         let header = FileHeader(
-            kind: .sealed, segment: number, tag: tag, madeAt: storage.wallClockMilliseconds())
+            kind: .sealed, segment: number, identity: identity, madeAt: storage.wallClockMilliseconds())
         output = SegmentOutput(
-            try storage.openFile(path, .create), segment: number,
+            try storage.openFile(path, .create), segment: number, identity: identity,
             isCompressing: options.compression == .lz4)
         try output.append(header.bytes)
     }
@@ -152,7 +154,7 @@ final class SegmentWriter {
             valueField: valueField, stamp: stamp)
         let place = unsafe EntryPlace(block: directory.blockCount, offset: offset)
         if !isSuperseded {
-            unsafe hashes.append(KeyHash.of(key, in: dataset))
+            unsafe hashes.append(identity.keyHash.of(key, in: dataset))
             unsafe places.append(place.rawValue)
         }
         if dataset != 0 {
@@ -205,7 +207,7 @@ final class SegmentWriter {
         unsafe footer.valueFiles = try output.appendBlock(
             valueRows.encoded(), .valueFiles, mayCompress: true)
         let start = storage.monotonicNanoseconds()
-        let size = unsafe try output.finish(footer.bytes)
+        let size = unsafe try output.finish(footer.bytes(identity))
         let end = storage.monotonicNanoseconds()
         syncNanoseconds = end - min(start, end)
         return size

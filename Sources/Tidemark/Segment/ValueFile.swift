@@ -13,6 +13,7 @@ final class ValueFile: @unchecked Sendable {
     let path: String
     let fileSize: UInt64
     let file: any StorageFile
+    private let identity: StoreIdentity
     private let map: UnsafeRawBufferPointer
     private let damage = Atomic<Bool>(false)
     /// Whoever reads a damaged value says so here.
@@ -23,12 +24,13 @@ final class ValueFile: @unchecked Sendable {
     ///   - fileSize: as the segments say that name it.
     ///   - room: where values are decompressed for a look.
     init(
-        number: UInt64, path: String, fileSize: UInt64, tag: UInt64, storage: any Storage,
+        number: UInt64, path: String, fileSize: UInt64, identity: StoreIdentity, storage: any Storage,
         events: EventDelivery?, room: ValueRoom
     ) throws(StoreError) {
         self.number = number
         self.path = path
         self.fileSize = fileSize
+        self.identity = identity
         self.events = events
         self.room = room
         let file: any StorageFile
@@ -49,7 +51,7 @@ final class ValueFile: @unchecked Sendable {
             try unsafe file.read(into: memory, at: 0)
         }
         _ = try FileHeader(
-            header.bytes, expecting: .values, segment: number, tag: tag, path: path)
+            header.bytes, expecting: .values, segment: number, identity: identity, path: path)
         unsafe map = try file.mapForReading()
         guard unsafe UInt64(map.count) == fileSize else {
             throw Malformed("the size of the value file changes").error(in: path, at: nil)
@@ -93,8 +95,8 @@ final class ValueFile: @unchecked Sendable {
             header.segment == UInt32(truncatingIfNeeded: number), header.epoch == 0
         else { throw damaged("another block lies in its place", at: handle.offset) }
         guard
-            unsafe BlockHeader.checksum(at: base, storedCount: Int(handle.storedCount))
-                == header.checksum
+            unsafe BlockHeader.checksum(
+                at: base, storedCount: Int(handle.storedCount), identity) == header.checksum
         else { throw damaged("the checksum does not match", at: handle.offset) }
         return unsafe ByteView(
             base: base + BlockHeader.byteCount, count: Int(handle.storedCount))
@@ -165,13 +167,13 @@ final class ValueFiles: Sendable {
     }
 
     private let storage: any Storage
-    private let tag: UInt64
+    private let identity: StoreIdentity
     private let events: EventDelivery?
     private let room = ValueRoom()
     private let references = Mutex<[UInt64: Reference]>([:])
 
-    init(tag: UInt64, storage: any Storage, events: EventDelivery? = nil) {
-        self.tag = tag
+    init(identity: StoreIdentity, storage: any Storage, events: EventDelivery? = nil) {
+        self.identity = identity
         self.storage = storage
         self.events = events
     }
@@ -184,7 +186,7 @@ final class ValueFiles: Sendable {
             return known
         }
         let file = try ValueFile(
-            number: number, path: path, fileSize: fileSize, tag: tag, storage: storage,
+            number: number, path: path, fileSize: fileSize, identity: identity, storage: storage,
             events: events, room: room)
         return references.withLock { references in
             // What is gone is swept out now and then.

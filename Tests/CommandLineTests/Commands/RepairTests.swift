@@ -17,7 +17,7 @@ import Tidemark
     private func damageSegment() throws {
         let name = try #require(Files.list(names.store).first { $0.hasSuffix(".seg") })
         let path = "\(names.store)/\(name)"
-        try Files.overwrite([try Files.read(path)[64 + 40] ^ 0x10], in: path, at: 64 + 40)
+        try Files.overwrite([try Files.read(path)[80 + 40] ^ 0x10], in: path, at: 80 + 40)
     }
 
     @Test func aWholeStoreLosesNothing() async throws {

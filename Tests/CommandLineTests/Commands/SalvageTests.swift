@@ -46,7 +46,7 @@ struct SalvageCommandTests {
         let original = try file(".seg")
         var bytes = try Files.read(original)
         let all = try await tool.succeed("salvage", original, "--json").objects()
-        bytes[64 + 40] ^= 1
+        bytes[80 + 40] ^= 1
         let damaged = "\(names.store)/\(original.split(separator: "/").last ?? "").copy"
         try Files.write(bytes, to: damaged)
         let outcome = try await tool.run("salvage", damaged, "--json")

@@ -33,9 +33,9 @@ import Tidemark
         #expect(files.count == 1)
         let file = try #require(files.first)
         let name = try #require(file["valueFile"] as? String)
-        // A header of 64 bytes, and one of 24 for each value, which fills up to 8.
-        #expect(file["fileBytes"] as? Int == 64 + 10 * 10_024)
-        #expect(try Files.read("\(path)/\(name)").count == 64 + 10 * 10_024)
+        // A header of 80 bytes, and one of 24 for each value, which fills up to 8.
+        #expect(file["fileBytes"] as? Int == 80 + 10 * 10_024)
+        #expect(try Files.read("\(path)/\(name)").count == 80 + 10 * 10_024)
         #expect(file["values"] as? Int == 7)
         #expect(file["usedBytes"] as? Int == 7 * 10_024)
         let bytes = (segments + files).compactMap { $0["fileBytes"] as? Int }.reduce(0, +)

@@ -36,8 +36,8 @@ struct VerifyTests {
     }
 
     @Test func damageIsToldWithWhatHelps() async throws {
-        try flip(try #require(files(".seg").first), at: 64 + 40)
-        try flip(try #require(files(".val").first), at: 64 + 40)
+        try flip(try #require(files(".seg").first), at: 80 + 40)
+        try flip(try #require(files(".val").first), at: 80 + 40)
         try await expectUnchanged(names.store) {
             let outcome = try await tool.run("verify", names.store)
             expectFailure(outcome, .damage, "damages found")

@@ -44,7 +44,7 @@ struct DamagedBlocks {
             let bytes = try Files.read(path)
             let end = Layout(bytes).dataEnd
             var places: [(offset: Int, byteCount: Int)] = []
-            var offset = 64
+            var offset = 80
             while offset < end {
                 let stored = Self.number(bytes, at: offset + 8, bytes: 4)
                 places.append((offset, 24 + stored))

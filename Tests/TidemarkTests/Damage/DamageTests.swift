@@ -79,7 +79,7 @@ struct DamageTests {
             let name = try store.file(".log")
             let log = try #require(store.files[name])
             let mark = lastBlock(of: log)
-            try require(mark > 64, "the last block is at \(mark)")
+            try require(mark > 80, "the last block is at \(mark)")
             let sweep = try flip(name, of: store, at: 0..<(mark + 24), &random)
             let unnoticed = sweep.unreported.filter { $0 < mark }
             try require(unnoticed.isEmpty, "unnoticed at \(unnoticed)")
@@ -92,8 +92,8 @@ struct DamageTests {
     /// Where the last block of a log begins. A block has 24 bytes of header, of which the four at
     /// 8 are the length of what follows.
     private func lastBlock(of log: [UInt8]) -> Int {
-        var last = 64
-        var offset = 64
+        var last = 80
+        var offset = 80
         while offset + 24 <= log.count, log[offset..<(offset + 24)].contains(where: { $0 != 0 }) {
             last = offset
             let length = log[(offset + 8)..<(offset + 12)].reversed().reduce(0) {

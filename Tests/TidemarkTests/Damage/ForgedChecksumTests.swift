@@ -121,7 +121,7 @@ struct ForgedChecksumTests {
     func lastEpoch() throws {
         let name = try store.file(".log")
         var bytes = try #require(store.files[name])
-        var offset = 64
+        var offset = 80
         while bytes.number32(at: offset + 8) > 0 {
             let end = offset + 24 + Int(bytes.number32(at: offset + 8))
             bytes[offset + 22] = 0xFF
@@ -163,7 +163,7 @@ struct ForgedChecksumTests {
         try #require(file[stamp] < 60 && file[stamp + 2] == 0)
         // That makes it one less than none.
         file[stamp + 2] = 2 * file[stamp] + 1
-        file.mendBlock(at: 64)
+        file.mendBlock(at: 80)
         try Files.write(file, to: "\(fixture.path)/\(name)")
         #expect(try !Store.verify(at: fixture.path).damages.isEmpty)
         expectError(.corruption) {
@@ -192,7 +192,7 @@ struct ForgedChecksumTests {
             guard let place = file.indices.first(where: { file[$0...].starts(with: needle) })
             else { continue }
             file[place + needle.count - 1] = 2
-            var block = 64
+            var block = 80
             while block + 24 + Int(file.number32(at: block + 8)) <= place {
                 block += 24 + Int(file.number32(at: block + 8))
             }
@@ -248,7 +248,7 @@ private struct SealedBytes {
     func write(_ store: DamagedStore) throws {
         var mended = bytes
         for number in 0..<7 { mended.mendBlock(at: table(number).lowerBound - 24) }
-        mended.put64(mended.checksum(footer..<(footer + 200)), at: footer + 200)
+        mended.put64(mended.keyedChecksum(footer..<(footer + 200)), at: footer + 200)
         try Files.write(mended, to: "\(store.path)/\(name)")
     }
 }
@@ -277,7 +277,15 @@ extension [UInt8] {
         unsafe withUnsafeBytes { unsafe checksum64(UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
 
+    /// As a block or the footer has it in this file.
+    fileprivate func keyedChecksum(_ range: Range<Int>) -> UInt64 {
+        unsafe withUnsafeBytes {
+            unsafe storeChecksum64(UnsafeRawBufferPointer(rebasing: $0[range]), inFile: self)
+        }
+    }
+
     fileprivate mutating func mendBlock(at offset: Int) {
-        put64(checksum((offset + 8)..<(offset + 24 + Int(number32(at: offset + 8)))), at: offset)
+        let end = offset + 24 + Int(number32(at: offset + 8))
+        put64(keyedChecksum((offset + 8)..<end), at: offset)
     }
 }

@@ -17,7 +17,7 @@ struct ForgedNumbersTests {
         let path = "\(simulatedPath)/MANIFEST"
         var file = try #require(storage.contents(of: path))
         // Behind the headers and the id: no former id, oldest log, next number, next dataset.
-        let place = 64 + 24 + 16 + 3
+        let place = 80 + 24 + 16 + 3
         #expect(file[place] == 2, "one dataset was made")
         file.replaceSubrange(place...place, with: [0xFD, 0xF7, 0xFF, 0xFF, 0x07])
         storage.setContents(of: path, to: mended(file))
@@ -40,15 +40,17 @@ struct ForgedNumbersTests {
     /// A manifest whose one block was changed, with its lengths and checksum as they must be.
     private func mended(_ file: [UInt8]) -> [UInt8] {
         var file = file
-        let count = UInt32(file.count - 64 - 24)
-        for place in [72, 76] {
+        let count = UInt32(file.count - 80 - 24)
+        for place in [88, 92] {
             for index in 0..<4 {
                 file[place + index] = UInt8(truncatingIfNeeded: count >> UInt32(8 * index))
             }
         }
-        let checksum = unsafe Array(file[72...]).withUnsafeBytes { unsafe checksum64($0) }
+        let checksum = unsafe Array(file[88...]).withUnsafeBytes {
+            unsafe storeChecksum64($0, inFile: file)
+        }
         for index in 0..<8 {
-            file[64 + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
+            file[80 + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
         }
         return file
     }

@@ -143,8 +143,8 @@ struct HashIndexDamageTests {
         let whole = try Files.read(file)
         // Behind the file's header and the first block, which holds what the store notes itself: in
         // the stored bytes of the second block.
-        let stored = whole[72..<76].reversed().reduce(0) { $0 << 8 | Int($1) }
-        let offset = (64 + 24 + stored + 7) & ~7 + 24 + 10
+        let stored = whole[88..<92].reversed().reduce(0) { $0 << 8 | Int($1) }
+        let offset = (80 + 24 + stored + 7) & ~7 + 24 + 10
         try Files.overwrite([whole[offset] ^ 1], in: file, at: offset)
 
         let store = try Store.open(at: path, options: settings)

@@ -132,7 +132,7 @@ struct RandomDamageStore {
     /// Large values are random, so they are stored as they are, and each is found by its bytes.
     private static func placeOfValue(_ value: [UInt8], _ files: [String: [UInt8]]) -> Place? {
         for (name, bytes) in files where name.hasSuffix(".val") {
-            var offset = 64
+            var offset = 80
             while offset + 24 <= bytes.count {
                 let range = block(in: bytes, at: offset)
                 if range.count == value.count + 24,

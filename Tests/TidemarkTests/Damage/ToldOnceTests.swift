@@ -13,7 +13,7 @@ struct ToldOnceTests {
     /// Where each block begins, of a log or a value file.
     private func blocks(of bytes: [UInt8]) -> [Int] {
         var blocks: [Int] = []
-        var offset = 64
+        var offset = 80
         while offset + 24 <= bytes.count,
             bytes[offset..<(offset + 24)].contains(where: { $0 != 0 })
         {
@@ -33,8 +33,8 @@ struct ToldOnceTests {
     @Test("A data block, to which the index and the order of change lead as well")
     func dataBlock() throws {
         let store = try DamagedStore()
-        try flip(store.file(".seg"), at: 64 + 100, of: store)
-        #expect(try offsets(store) == [64])
+        try flip(store.file(".seg"), at: 80 + 100, of: store)
+        #expect(try offsets(store) == [80])
     }
 
     @Test("A part of the hash index, and values that are damaged besides")
@@ -48,7 +48,7 @@ struct ToldOnceTests {
         for number in [1, 3] { try flip(values, at: blocks[number] + 30, of: store) }
         #expect(try offsets(store) == [UInt64(blocks[1]), UInt64(blocks[3])])
         var found = 0
-        for offset in stride(from: 64, to: bytes.count - 144, by: 192) {
+        for offset in stride(from: 128, to: bytes.count - 144, by: 192) {
             try Files.write(bytes, to: "\(store.path)/\(segment)")
             try flip(segment, at: offset, of: store)
             let damages = try Store.verify(at: store.path).damages
@@ -71,7 +71,7 @@ struct ToldOnceTests {
         try #require(blocks.count > 8)
         for number in [3, 6] { try flip(name, at: blocks[number] + 30, of: store) }
         #expect(try offsets(store) == [UInt64(blocks[3]), UInt64(blocks[6])])
-        for length in [0, 40, 64, blocks[4], blocks[4] + 10, whole.count - 1] {
+        for length in [0, 40, 80, blocks[4], blocks[4] + 10, whole.count - 1] {
             try Files.write(whole, to: "\(store.path)/\(name)")
             try Files.truncate("\(store.path)/\(name)", to: length)
             #expect(try offsets(store).count == 1, "cut to \(length) bytes")

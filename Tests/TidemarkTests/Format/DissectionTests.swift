@@ -82,8 +82,8 @@ struct DissectionTests {
             all.formUnion(found)
         }
         for name in [
-            "magic", "checksum", "key", "value", "expires at", "sync count", "counter", "place",
-            "LZ4 block", "value file", "peer", "wiped: entries", "clock", "tag", "prefix",
+            "magic", "secret", "checksum", "key", "value", "expires at", "sync count", "counter",
+            "place", "LZ4 block", "value file", "peer", "wiped: entries", "clock", "tag", "prefix",
         ] {
             #expect(all.contains(name), "\(name)")
         }
@@ -138,7 +138,7 @@ struct DissectionTests {
         let dissection = try store.dissection(ofFile: operation.segment)
         try dissection.skip(to: operation.offset)
         #expect(try dissection.next()?.offset == operation.offset)
-        for offset in [0, 63, 65, 1 << 40] as [UInt64] {
+        for offset in [0, 79, 81, 1 << 40] as [UInt64] {
             let other = try store.dissection(ofFile: operation.segment)
             try other.skip(to: offset)
             #expect(try other.next()?.offset == 0)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 
-/// Stores of format version 1 as they lie in `Golden`, and what was in them when they were made.
+/// Stores of format version 2 as they lie in `Golden`, and what was in them when they were made.
 /// They are read by every later version.
 @Suite("Golden stores")
 struct GoldenStoreTests {

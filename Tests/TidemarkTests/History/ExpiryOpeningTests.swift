@@ -10,7 +10,7 @@ struct ExpiryOpeningTests {
     /// format describes it; nil if none does.
     private func firstExpiry(in storage: SimulatedStorage) throws -> UInt64? {
         let file = try #require(storage.contents(of: "\(simulatedPath)/MANIFEST"))
-        var rest = file.dropFirst(64 + 24 + 16)
+        var rest = file.dropFirst(80 + 24 + 16)
         func varint() -> UInt64 {
             var (number, shift): (UInt64, UInt64) = (0, 0)
             while let byte = rest.popFirst() {

@@ -191,7 +191,7 @@ struct LargeValueCompactionTests {
         try fixture.store.close()
         let name = try fixture.valueFiles[0]
         // The first value of all is that of key 0.
-        try Files.overwrite([0, 1, 2, 3, 4], in: "\(fixture.path)/\(name)", at: 64 + 24 + 100)
+        try Files.overwrite([0, 1, 2, 3, 4], in: "\(fixture.path)/\(name)", at: 80 + 24 + 100)
         let store = try Store.open(at: fixture.path, options: apartOptions())
         let dataset = try store.dataset("main")
         for number in stride(from: 4, to: 40, by: 2) { try dataset.delete(fixture.key(number)) }

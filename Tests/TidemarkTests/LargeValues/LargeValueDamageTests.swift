@@ -103,7 +103,7 @@ struct LargeValueDamageTests {
             let name = try fixture.valueFiles[0]
             let whole = try Files.read("\(fixture.path)/\(name)")
             for round in 0..<20 {
-                let offset = 64 + random.below(whole.count - 64)
+                let offset = 80 + random.below(whole.count - 80)
                 try Files.overwrite(
                     [whole[offset] ^ 1 << random.below(8)], in: "\(fixture.path)/\(name)",
                     at: offset)

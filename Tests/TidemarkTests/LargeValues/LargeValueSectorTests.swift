@@ -15,7 +15,7 @@ struct LargeValueSectorTests {
     /// With the header; a multiple of eight, so nothing lies between blocks.
     private static let blockBytes = 3_024
     private static let pageBytes = 4_096
-    private static let pageCount = (64 + count * blockBytes + pageBytes - 1) / pageBytes
+    private static let pageCount = (80 + count * blockBytes + pageBytes - 1) / pageBytes
 
     private var options: StoreOptions {
         var options = apartOptions(1_000)
@@ -35,7 +35,7 @@ struct LargeValueSectorTests {
         let start = page * Self.pageBytes
         return Set(
             (0..<Self.count).filter { number in
-                let block = 64 + number * Self.blockBytes
+                let block = 80 + number * Self.blockBytes
                 return block < start + Self.pageBytes && block + Self.blockBytes > start
             })
     }
@@ -51,7 +51,7 @@ struct LargeValueSectorTests {
         let names = try storage.listDirectory(simulatedPath).filter { $0.hasSuffix(".val") }
         let path = "\(simulatedPath)/\(try #require(names.first))"
         let size = try #require(storage.contents(of: path)).count
-        try #require(names.count == 1 && size == 64 + Self.count * Self.blockBytes)
+        try #require(names.count == 1 && size == 80 + Self.count * Self.blockBytes)
         let start = page * Self.pageBytes
         storage.spoil(start..<min(start + Self.pageBytes, size), of: path)
         return (storage, path)

@@ -96,7 +96,7 @@ struct LargeValueTests {
         let name = try #require(try fixture.valueFiles.first)
         let path = "\(fixture.path)/\(name)"
         let whole = try Files.read(path)
-        try Files.write(Array(whole[..<64]) + whole[64...].map { ~$0 }, to: path)
+        try Files.write(Array(whole[..<80]) + whole[80...].map { ~$0 }, to: path)
         let store = try Store.open(at: fixture.path, options: apartOptions())
         let dataset = try store.dataset("main")
         #expect(try dataset.keys().collect().count == 12)
@@ -120,7 +120,7 @@ struct LargeValueTests {
         // Merging does not read them either.
         try store.compact()
         let error = expectError(.corruption) { try dataset.get(fixture.key(1)) }
-        #expect(error?.location?.path == path && (error?.location?.offset ?? 0) >= 64)
+        #expect(error?.location?.path == path && (error?.location?.offset ?? 0) >= 80)
         expectError(.corruption) { try dataset.record(for: fixture.key(1)) }
         expectError(.corruption) { try dataset.withValue(for: fixture.key(1)) { $0?.byteCount } }
         expectError(.corruption) { try dataset.records().collect() }

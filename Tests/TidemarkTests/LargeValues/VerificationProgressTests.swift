@@ -42,7 +42,7 @@ struct VerificationProgressTests {
         let sealedAndLogged = usage.segments.reduce(UInt64(0)) {
             $0 + ($1.isSealed ? $1.fileBytes : $1.storedBytes)
         }
-        #expect(total == usage.valueFiles.reduce(sealedAndLogged) { $0 + 64 + $1.usedBytes })
+        #expect(total == usage.valueFiles.reduce(sealedAndLogged) { $0 + 80 + $1.usedBytes })
         // The report does not count the log's header, nor what lies between parts.
         #expect(report.bytesChecked <= total && total - report.bytesChecked < 2_000)
         let crashed = fixture.directory["crashed"]
@@ -65,7 +65,7 @@ struct VerificationProgressTests {
         let bytes = try Files.read(path)
         let whole = try check { try Store.verify(at: fixture.path, threads: 1, progress: $0) }
         var leftOut = 0
-        for offset in stride(from: 64, to: bytes.count, by: 41) {
+        for offset in stride(from: 80, to: bytes.count, by: 41) {
             try Files.overwrite([bytes[offset] ^ 1], in: path, at: offset)
             for threads in [1, 3] {
                 let (report, total) = try check {

@@ -173,7 +173,7 @@ struct EventDeliveryTests {
             let after = store.counters()
             try require(
                 after.bytesLogged <= sealed + after.logBytes
-                    && after.bytesLogged + 64 >= sealed + after.logBytes,
+                    && after.bytesLogged + 80 >= sealed + after.logBytes,
                 "\(after.bytesLogged) logged, \(sealed) sealed, \(after.logBytes) not")
         }
     }

@@ -164,7 +164,7 @@ struct StoreEventTests {
             if case .damageFound(let error) = event { error.location } else { nil }
         }
         #expect(told.count == Set(told).count && told.count == counted && !told.isEmpty)
-        #expect(told.contains { $0.path == path && (64..<80_000).contains($0.offset ?? 0) })
+        #expect(told.contains { $0.path == path && (80..<80_000).contains($0.offset ?? 0) })
         #expect(report.damages.allSatisfy { damage in told.contains { $0 == damage.location } })
         #expect(
             events.contains { event in

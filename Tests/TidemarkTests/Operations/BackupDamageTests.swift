@@ -8,7 +8,7 @@ import Tidemark
 @Suite("Damage to backups")
 struct BackupDamageTests {
     private static let codes: [StoreError.Code] = [
-        .corruption, .notAStore, .formatTooNew, .invalidArgument,
+        .corruption, .notAStore, .formatTooNew, .formatTooOld, .invalidArgument,
     ]
 
     @Test("The backup of these tests is whole before it is damaged")
@@ -102,10 +102,10 @@ struct BackupDamageTests {
     func newerMark() throws {
         let backup = try DamagedBackup()
         var mark = try #require(backup.files["BACKUP"])
-        mark[8] = 2
-        let checksum = unsafe mark[..<56].withUnsafeBytes { unsafe checksum64($0) }
+        mark[8] = 3
+        let checksum = unsafe mark[..<72].withUnsafeBytes { unsafe checksum64($0) }
         for index in 0..<8 {
-            mark[56 + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
+            mark[72 + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
         }
         backup.storage.setContents(of: "\(DamagedBackup.path)/BACKUP", to: mark)
         expectError(.formatTooNew) {
@@ -133,7 +133,7 @@ struct BackupDamageTests {
             }
         }
         // Nothing at all but the mark's own, as the very first step leaves it.
-        for count in [0, 10, 64, 100] {
+        for count in [0, 10, 80, 100] {
             try backup.removeAll(in: DamagedBackup.path)
             backup.storage.setContents(
                 of: "\(DamagedBackup.path)/BACKUP.new", to: random.bytes(count))

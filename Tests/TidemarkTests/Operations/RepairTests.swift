@@ -48,7 +48,7 @@ struct RepairTests {
             let hit = (version.file, version.range.lowerBound + 30)
             try flip(hit.0, hit.1, of: damaged.store)
             let report = try damaged.checkRepair(
-                mayLoseNames: version.file.hasSuffix(".seg") && version.range.lowerBound == 64,
+                mayLoseNames: version.file.hasSuffix(".seg") && version.range.lowerBound == 80,
                 mayLoseVersion: { mayLack($0, [hit]) }
             ) { isHit($0, [hit]) }
             if version.file.hasSuffix(".seg") {
@@ -119,7 +119,7 @@ struct RepairTests {
         #expect(report.losses.contains { $0.kind == (isCut ? .block : .missingFile) })
     }
 
-    @Test("A segment of which next to nothing is left is told as a loss", arguments: [0, 40, 64])
+    @Test("A segment of which next to nothing is left is told as a loss", arguments: [0, 40, 80])
     func cutToNothing(length: Int) throws {
         let damaged = try RepairedStore()
         let name = try damaged.store.file(".seg")

@@ -12,7 +12,7 @@ struct RepairedLogTests {
     /// Where each block of a log begins, in its order.
     private func blocks(of log: [UInt8]) -> [Range<Int>] {
         var blocks: [Range<Int>] = []
-        var offset = 64
+        var offset = 80
         while offset + 24 <= log.count, log[offset..<(offset + 24)].contains(where: { $0 != 0 }) {
             let length = log[(offset + 8)..<(offset + 12)].reversed().reduce(0) {
                 $0 << 8 | Int($1)

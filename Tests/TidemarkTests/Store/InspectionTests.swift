@@ -111,7 +111,7 @@ struct InspectionTests {
         for name in try disk.listDirectory(simulatedPath) {
             let file = try #require(disk.contents(of: "\(simulatedPath)/\(name)"))
             try Files.write(file, to: "\(path)/\(name)")
-            guard name.hasSuffix(".log"), file.count >= 64 else { continue }
+            guard name.hasSuffix(".log"), file.count >= 80 else { continue }
             let stated = number(in: file[16..<24])
             if stated != 0, stated != UInt64(name.dropLast(4)) { strangeCount += 1 }
         }

@@ -33,7 +33,7 @@ enum CommandStatus: Int32, CaseIterable {
         case .busy: "another process writes the store, or it changed meanwhile; try again"
         case .protocolBroken: "the other side answers something else than the sync protocol"
         case .refused: "the other side refuses the token or the access key"
-        case .tooNew: "written by a newer version than this one"
+        case .tooNew: "written in a format that this version does not read"
         }
     }
 
@@ -43,7 +43,7 @@ enum CommandStatus: Int32, CaseIterable {
         case .invalidArgument, .readOnly: self = .usage
         case .notAStore: self = .noInput
         case .locked, .changesExpired: self = .busy
-        case .formatTooNew: self = .tooNew
+        case .formatTooNew, .formatTooOld: self = .tooNew
         case .corruption: self = .damage
         case .diskFull, .inputOutput, .writerStopped: self = .inputOutput
         case .datasetNotFound, .versionMismatch, .historyExpired: self = .negative

@@ -15,6 +15,8 @@ package final class FileDissection {
     private var offset: UInt64 = 0
     private var stage = Stage.start
     private var decoder: BlockDecoder
+    /// As the header says; nil if that is damaged.
+    private var identity: StoreIdentity?
     /// Of a sealed segment, if it can be read.
     private var footer: SegmentFooter?
     private var blockNumber = 0
@@ -71,6 +73,9 @@ package final class FileDissection {
         let count = min(size, UInt64(FileHeader.byteCount))
         let bytes = try file.bytes(Int(count), at: 0)
         offset = count
+        identity = unsafe bytes.withUnsafeBytes {
+            FileHeader.identity(in: unsafe ByteView($0))
+        }
         var reader = FieldReader(bytes[...], at: 0)
         let kind = FileFields.header(&reader, decoder: &decoder)
         if kind == .sealed { try readFooter() }
@@ -82,13 +87,14 @@ package final class FileDissection {
         guard size >= UInt64(FileHeader.byteCount + SegmentFooter.byteCount) else { return }
         let start = size - UInt64(SegmentFooter.byteCount)
         let bytes = try file.bytes(SegmentFooter.byteCount, at: start)
+        guard let identity else { return }
         footer = unsafe bytes.withUnsafeBytes { buffer in
             try? SegmentFooter(
-                unsafe ByteView(buffer), segment: decoder.fileNumber, fileSize: size)
+                unsafe ByteView(buffer), segment: decoder.fileNumber, fileSize: size, identity)
         }
         guard let footer,
             let block = try? file.readBlock(
-                footer.tables, kind: .tables, segment: footer.segment)
+                footer.tables, kind: .tables, segment: footer.segment, identity)
         else { return }
         decoder.origins = BlockDecoder.Origins(tables: block.bytes.array)
     }
@@ -146,9 +152,10 @@ package final class FileDissection {
         let count = isLarge ? Self.beginningByteCount : Int(header.storedCount)
         let bytes = try file.bytes(BlockHeader.byteCount + count, at: start)
         var isWhole: Bool?
-        if !isLarge {
+        if !isLarge, let identity {
             let checksum = unsafe bytes.withUnsafeBytes { buffer in
-                unsafe BlockHeader.checksum(at: buffer.baseAddress!, storedCount: count)
+                unsafe BlockHeader.checksum(
+                    at: buffer.baseAddress!, storedCount: count, identity)
             }
             isWhole = checksum == header.checksum
         }

@@ -156,6 +156,33 @@ extension [UInt8] {
     }
 }
 
+/// What all files of a store have in common, by the article: the tag, the secret, and what follows
+/// from that.
+struct PlainIdentity: Equatable {
+    let tag: UInt64
+    private let secret: [UInt8]
+    /// What XXH3 is given as its secret.
+    private let expanded: [UInt8]
+    /// For the hashes of keys, before a dataset's number comes to it.
+    private let keySeed: UInt64
+
+    init(tag: UInt64, secret: [UInt8]) {
+        self.tag = tag
+        self.secret = secret
+        expanded = (0..<12 as Range<UInt8>).flatMap { Plain.hash128(secret + [$0]) }
+        keySeed = Plain.hash128(secret + [12]).number(at: 0, 8)
+    }
+
+    /// Of a block, or a footer.
+    func checksum(_ bytes: some Collection<UInt8>) -> UInt64 {
+        Plain.hash(bytes, secret: expanded)
+    }
+
+    func hash(of key: [UInt8], in dataset: UInt64) -> UInt64 {
+        Plain.hash(key, seed: keySeed &+ dataset &* 0x9E37_79B9_7F4A_7C15)
+    }
+}
+
 /// The two algorithms that the article names and leaves to others.
 enum Plain {
     /// XXH3 with 64 bits, by its own library.
@@ -164,6 +191,25 @@ enum Plain {
         return unsafe bytes.withUnsafeBytes { buffer in
             unsafe XXH3_64bits_withSeed(buffer.baseAddress, buffer.count, seed)
         }
+    }
+
+    static func hash(_ bytes: some Collection<UInt8>, secret: [UInt8]) -> UInt64 {
+        let bytes = Array(bytes)
+        return unsafe bytes.withUnsafeBytes { buffer in
+            unsafe secret.withUnsafeBytes { secret in
+                unsafe XXH3_64bits_withSecret(
+                    buffer.baseAddress, buffer.count, secret.baseAddress, secret.count)
+            }
+        }
+    }
+
+    /// XXH3 with 128 bits: the lower half, then the higher, each with the lowest byte first.
+    static func hash128(_ bytes: [UInt8]) -> [UInt8] {
+        let hash = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe XXH3_128bits(buffer.baseAddress, buffer.count)
+        }
+        return [UInt8].littleEndian(hash.low64, count: 8)
+            + [UInt8].littleEndian(hash.high64, count: 8)
     }
 
     /// An LZ4 block without a frame, by its own description: lengths of literals and matches in

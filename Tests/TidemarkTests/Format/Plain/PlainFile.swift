@@ -18,7 +18,7 @@ struct PlainFile {
         let end: Int
     }
 
-    static let headerBytes = 64
+    static let headerBytes = 80
 
     let name: String
     let bytes: [UInt8]
@@ -26,27 +26,31 @@ struct PlainFile {
     let madeAt: UInt64
     let previousLog: UInt64
     let capacity: UInt64
-    let tag: UInt64
+    let identity: PlainIdentity
     private var read: [Range<Int>]
 
-    /// - Parameter tag: of the store, that of the file must be the same; nil for the first file.
-    init(_ name: String, _ bytes: [UInt8], _ kind: Kind, number: UInt64, tag: UInt64?) throws {
+    /// - Parameter identity: of the store, that of the file must be the same; nil for the first
+    ///   file.
+    init(
+        _ name: String, _ bytes: [UInt8], _ kind: Kind, number: UInt64, identity: PlainIdentity?
+    ) throws {
         try require(bytes.count >= Self.headerBytes, "\(name) has \(bytes.count) bytes")
         try require(Array(bytes[..<8]) == Array("TIDEMARK".utf8), "\(name) begins otherwise")
-        try require(bytes.number(at: 8, 4) == 1, "\(name) has another format version")
+        try require(bytes.number(at: 8, 4) == 2, "\(name) has another format version")
         try require(bytes.number(at: 12, 4) == kind.rawValue, "\(name) is of another kind")
         try require(bytes.number(at: 16, 8) == number, "\(name) has another number within")
         try require(
-            Plain.hash(bytes[..<56]) == bytes.number(at: 56, 8), "\(name) has a damaged header")
+            Plain.hash(bytes[..<72]) == bytes.number(at: 72, 8), "\(name) has a damaged header")
         self.name = name
         self.bytes = bytes
         self.number = number
         madeAt = bytes.number(at: 24, 8)
         previousLog = bytes.number(at: 32, 8)
         capacity = bytes.number(at: 40, 8)
-        self.tag = bytes.number(at: 48, 8)
+        let own = PlainIdentity(tag: bytes.number(at: 48, 8), secret: Array(bytes[56..<72]))
+        self.identity = own
         try require(kind == .log || previousLog == 0 && capacity == 0, "\(name) is no log")
-        try require(tag == nil || self.tag == tag, "\(name) is of another store")
+        try require(identity == nil || own == identity, "\(name) is of another store")
         read = [0..<Self.headerBytes]
     }
 
@@ -55,7 +59,7 @@ struct PlainFile {
         guard offset % 8 == 0, offset + 24 <= bytes.count else { return nil }
         let end = offset + 24 + Int(bytes.number(at: offset + 8, 4))
         guard end <= bytes.count,
-            Plain.hash(bytes[(offset + 8)..<end]) == bytes.number(at: offset, 8),
+            identity.checksum(bytes[(offset + 8)..<end]) == bytes.number(at: offset, 8),
             bytes.number(at: offset + 16, 4) == number & 0xFFFF_FFFF
         else { return nil }
         return Block(

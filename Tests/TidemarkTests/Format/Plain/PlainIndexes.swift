@@ -99,8 +99,7 @@ struct PlainHashIndex {
     }
 
     /// Where the key may be: one of them it is, if it is there at all.
-    func places(of key: [UInt8], in dataset: UInt64) -> [UInt64] {
-        let hash = Plain.hash(key, seed: dataset)
+    func places(of hash: UInt64) -> [UInt64] {
         var bucket = Int(hash.multipliedFullWidth(by: UInt64(count)).high)
         var places: [UInt64] = []
         for _ in 0..<count {

@@ -30,10 +30,10 @@ struct PlainSegment {
 
     /// - Parameter before: the last entry of the segment before in the same run.
     init(
-        _ name: String, _ bytes: [UInt8], number: UInt64, tag: UInt64, before: PlainEntry?,
-        valueFile: (UInt64) throws -> PlainValueFile
+        _ name: String, _ bytes: [UInt8], number: UInt64, identity: PlainIdentity,
+        before: PlainEntry?, valueFile: (UInt64) throws -> PlainValueFile
     ) throws {
-        file = try PlainFile(name, bytes, .segment, number: number, tag: tag)
+        file = try PlainFile(name, bytes, .segment, number: number, identity: identity)
         try require(bytes.count >= PlainFile.headerBytes + Self.footerBytes, "\(name) is short")
         let footerStart = bytes.count - Self.footerBytes
         footer = Array(bytes[footerStart...])
@@ -41,7 +41,7 @@ struct PlainSegment {
         try require(Array(footer[..<8]) == Array("MARKTIDE".utf8), "\(name) has no footer")
         try require(footer.number(at: 8, 8) == number, "\(name) ends as another segment")
         try require(
-            Plain.hash(footer[..<200]) == footer.number(at: 200, 8),
+            identity.checksum(footer[..<200]) == footer.number(at: 200, 8),
             "\(name) has a damaged footer")
         var contents: [Part: [UInt8]] = [:]
         for part in Part.allCases {
@@ -248,7 +248,8 @@ struct PlainSegment {
         let newest = entries.filter { !$0.isSuperseded }
         for entry in newest {
             try require(
-                index.places(of: entry.key, in: entry.dataset).contains(entry.place),
+                index.places(of: file.identity.hash(of: entry.key, in: entry.dataset))
+                    .contains(entry.place),
                 "\(file.name): the hash index does not lead to \(Bytes.summary(entry.key))")
         }
         try require(

@@ -28,7 +28,8 @@ struct PlainStore {
         formerIDs = manifest.formerIDs
         timeMax = manifest.clock
         if let mark = files["BACKUP"] {
-            _ = try PlainFile("BACKUP", mark, .backupMark, number: 0, tag: manifest.tag)
+            _ = try PlainFile(
+                "BACKUP", mark, .backupMark, number: 0, identity: manifest.identity)
             try require(mark.count == PlainFile.headerBytes, "the mark of a backup is longer")
             unread.remove("BACKUP")
         }
@@ -51,9 +52,10 @@ struct PlainStore {
             parts.append(
                 try PlainPart(
                     part: try PlainFile(
-                        partName, part, .segment, number: number, tag: manifest.tag),
+                        partName, part, .segment, number: number, identity: manifest.identity),
                     origin: try PlainFile(
-                        originName, origin, .partOrigin, number: number, tag: manifest.tag)))
+                        originName, origin, .partOrigin, number: number,
+                        identity: manifest.identity)))
         }
     }
 
@@ -78,11 +80,12 @@ struct PlainStore {
             let (name, bytes) = try file(row.number, ".seg")
             try require(UInt64(bytes.count) == row.fileSize, "\(name) has \(bytes.count) bytes")
             let segment = try PlainSegment(
-                name, bytes, number: row.number, tag: manifest.tag, before: before
+                name, bytes, number: row.number, identity: manifest.identity, before: before
             ) { number in
                 if let known = values[number] { return known }
                 let (name, bytes) = try file(number, ".val")
-                let read = try PlainValueFile(name, bytes, number: number, tag: manifest.tag)
+                let read = try PlainValueFile(
+                    name, bytes, number: number, identity: manifest.identity)
                 values[number] = read
                 return read
             }
@@ -123,7 +126,8 @@ struct PlainStore {
         var previous: UInt64?
         for number in numbers.sorted() {
             let (name, bytes) = try file(number, ".log")
-            let log = try PlainFile(name, bytes, .log, number: number, tag: manifest.tag)
+            let log = try PlainFile(
+                name, bytes, .log, number: number, identity: manifest.identity)
             try require(
                 previous == log.previousLog
                     || previous == nil && (manifest.oldestLog == 0 || manifest.oldestLog == number),
@@ -242,11 +246,11 @@ struct PlainManifest {
     let closedThrough: UInt64
     let closedSize: UInt64
     let segments: [Segment]
-    let tag: UInt64
+    let identity: PlainIdentity
 
     init(_ bytes: [UInt8]) throws {
-        var file = try PlainFile("MANIFEST", bytes, .manifest, number: 0, tag: nil)
-        tag = file.tag
+        var file = try PlainFile("MANIFEST", bytes, .manifest, number: 0, identity: nil)
+        identity = file.identity
         let content = try file.content(at: PlainFile.headerBytes, kind: 32).bytes
         try file.requireAllRead(alignment: 1)
         var reader = PlainBytes(content)
@@ -285,9 +289,9 @@ struct PlainValueFile {
     let fileBytes: Int
     private(set) var values: [Int: Value] = [:]
 
-    init(_ name: String, _ bytes: [UInt8], number: UInt64, tag: UInt64) throws {
+    init(_ name: String, _ bytes: [UInt8], number: UInt64, identity: PlainIdentity) throws {
         fileBytes = bytes.count
-        var file = try PlainFile(name, bytes, .valueFile, number: number, tag: tag)
+        var file = try PlainFile(name, bytes, .valueFile, number: number, identity: identity)
         var offset = PlainFile.headerBytes
         while offset < bytes.count {
             let (value, next) = try file.content(at: offset, kind: 25)
