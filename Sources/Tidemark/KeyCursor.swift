@@ -13,21 +13,21 @@ public final class KeyCursor {
     @exclusivity(unchecked) private var scan: ScanSteps?
     @exclusivity(unchecked) private var transaction: TransactionSteps?
     private var past: PastSteps?
-    @exclusivity(unchecked) private var remaining: Int
+    @exclusivity(unchecked) private var turns: CursorTurns
 
     init(_ steps: ScanSteps, limit: Int?) {
         unsafe scan = steps
-        unsafe remaining = limit ?? .max
+        unsafe turns = CursorTurns(limit: limit)
     }
 
     init(_ steps: PastSteps, limit: Int?) {
         past = steps
-        unsafe remaining = limit ?? .max
+        unsafe turns = CursorTurns(limit: limit)
     }
 
     init(_ steps: TransactionSteps, limit: Int?) {
         unsafe transaction = steps
-        unsafe remaining = limit ?? .max
+        unsafe turns = CursorTurns(limit: limit)
     }
 
     /// The next key, or nil at the end. O(log n) at worst, usually O(1).
@@ -41,6 +41,8 @@ public final class KeyCursor {
     /// not called.
     ///
     /// - Parameter body: called at most once; the span is valid during the call.
+    /// - Throws: as ``next()``; `invalidArgument` if it is called by the body of a call that has not
+    ///   returned.
     public func withNext<Result>(
         _ body: (_ key: RawSpan) -> Result
     ) throws(StoreError) -> Result? {
@@ -57,8 +59,8 @@ public final class KeyCursor {
     }
 
     private func next<Result>(_ body: (ByteView) -> Result) throws(StoreError) -> Result? {
-        guard unsafe remaining > 0 else { return nil }
-        unsafe remaining -= 1
+        guard unsafe try turns.begin() else { return nil }
+        defer { unsafe turns.end() }
         if let key = unsafe try scan?.next({ entry, _ in body(entry.key) }) { return key }
         if let key = unsafe try transaction?.next({ key, _, _, _ in body(key) }) { return key }
         return try past?.next { entry, _ in body(entry.key) }

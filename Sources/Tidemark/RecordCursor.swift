@@ -10,36 +10,35 @@
 public final class RecordCursor {
     // One of the three is there. They are no cases of one enum, because steps are changed where
     // they lie: taking a payload out and putting it back copies its arrays at every step.
-    // The check for exclusive access at each step would cost more than the step: nobody else can
-    // reach them while one is on its way.
+    // The check for exclusive access at each step would cost more than the step: `turns` sees to it
+    // that nobody else reaches them while one is on its way.
     @exclusivity(unchecked) private var scan: ScanSteps?
     @exclusivity(unchecked) private var changes: ChangeSteps?
     private var past: PastSteps?
     private let dirtiness: Dirtiness
     /// By which records have expired.
     let now: UInt64
-    /// How many records may still be given out.
-    @exclusivity(unchecked) private var remaining: Int
+    @exclusivity(unchecked) private var turns: CursorTurns
 
     init(_ steps: ScanSteps, _ dirtiness: Dirtiness, limit: Int? = nil) {
         unsafe scan = steps
         now = steps.moment.now
         self.dirtiness = dirtiness
-        unsafe remaining = limit ?? .max
+        unsafe turns = CursorTurns(limit: limit)
     }
 
     init(_ steps: ChangeSteps, _ dirtiness: Dirtiness) {
         unsafe changes = steps
         now = steps.moment.now
         self.dirtiness = dirtiness
-        unsafe remaining = .max
+        unsafe turns = CursorTurns(limit: nil)
     }
 
     init(_ steps: PastSteps, limit: Int? = nil) {
         past = steps
         now = steps.scope.now
         dirtiness = steps.scope.dirtiness
-        unsafe remaining = limit ?? .max
+        unsafe turns = CursorTurns(limit: limit)
     }
 
     /// The next record, or nil at the end. O(log n) at worst, usually O(1).
@@ -64,7 +63,8 @@ public final class RecordCursor {
     ///   - body: called at most once; the spans are valid during the call.
     ///   - key: of the record.
     ///   - value: nil for a tombstone, which only a walk that includes deleted records meets.
-    /// - Throws: `corruption` or `inputOutput` if a block cannot be read.
+    /// - Throws: `corruption` or `inputOutput` if a block cannot be read; `invalidArgument` if it is
+    ///   called by the body of a call that has not returned.
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) throws(StoreError) -> Result? {
@@ -73,18 +73,13 @@ public final class RecordCursor {
                 try Self.withSpans(of: entry, tables, now: self.now, body)
             }
         }
-        guard takeOne(), let entry = unsafe try scan!.nextEntry() else { return nil }
+        guard unsafe try turns.begin() else { return nil }
+        defer { unsafe turns.end() }
+        guard let entry = unsafe try scan!.nextEntry() else { return nil }
         guard !entry.isApart else {
             return unsafe try Self.withSpans(of: entry, scan!.tables, now: now, body)
         }
         return Self.withSpans(of: entry, now: now, body)
-    }
-
-    @inline(__always)
-    private func takeOne() -> Bool {
-        guard unsafe remaining > 0 else { return false }
-        unsafe remaining -= 1
-        return true
     }
 
     /// Of an entry whose value may lie apart.
@@ -123,7 +118,8 @@ public final class RecordCursor {
     func next<Result>(
         _ body: (Entry, VersionTables) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
-        guard takeOne() else { return nil }
+        guard unsafe try turns.begin() else { return nil }
+        defer { unsafe turns.end() }
         if let result = unsafe try scan?.next(body) { return result }
         if let result = unsafe try changes?.next(body) { return result }
         return try past?.next(body)

@@ -6,11 +6,11 @@
 /// what is read then is not checked by anyone.
 public final class TransactionCursor {
     private var steps: TransactionSteps
-    private var remaining: Int
+    private var turns: CursorTurns
 
     init(_ steps: TransactionSteps, limit: Int?) {
         self.steps = steps
-        remaining = limit ?? .max
+        turns = CursorTurns(limit: limit)
     }
 
     /// The next record, or nil at the end.
@@ -25,6 +25,8 @@ public final class TransactionCursor {
     /// Hands out the next record where it lies; nil at the end, where the body is not called.
     ///
     /// - Parameter body: called at most once; the spans are valid during the call.
+    /// - Throws: as ``next()``; `invalidArgument` if it is called by the body of a call that has not
+    ///   returned.
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan) -> Result
     ) throws(StoreError) -> Result? {
@@ -45,8 +47,8 @@ public final class TransactionCursor {
     func next<Result>(
         _ body: TransactionSteps.Body<Result>
     ) throws(StoreError) -> Result? {
-        guard remaining > 0, let result = try steps.next(body) else { return nil }
-        remaining -= 1
-        return result
+        guard try turns.begin() else { return nil }
+        defer { turns.end() }
+        return try steps.next(body)
     }
 }
