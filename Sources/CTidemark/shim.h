@@ -12,3 +12,11 @@ int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flag
 int renameat2(
     int old_directory, const char *old_name, int new_directory, const char *new_name,
     unsigned int flags);
+void *mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
+
+// Puts what is mapped at one address in the place of what is mapped at another, in one step; both
+// begin and end with pages. 0, or -1 with errno.
+static inline int tidemark_move_mapping(void *source, size_t count, void *target) {
+    const int may_move_to_fixed = 1 | 2;
+    return mremap(source, count, count, may_move_to_fixed, target) == (void *)-1 ? -1 : 0;
+}

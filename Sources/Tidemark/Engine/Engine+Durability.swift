@@ -118,6 +118,7 @@ extension Engine {
                 durabilityChanged.broadcast()
             case .failure(let error):
                 stopWriting(error)
+                keepReadable(older + [log])
                 throw error
             }
         }

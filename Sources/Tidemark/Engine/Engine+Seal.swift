@@ -177,6 +177,7 @@ extension Engine {
         var lapStart = start
         var phases = SealPhases()
         let writer = runWriter()
+        try job.memtable.log.checkIsWhole()
         try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
             cursor: MergeCursor(
@@ -196,6 +197,10 @@ extension Engine {
         phases.sync = writer.syncNanoseconds
         let finished = lap(&lapStart)
         phases.index = finished - min(finished, phases.sync)
+        // Once more: what the kernel has taken back of the log meanwhile would be in the segment as it
+        // was before, under a good checksum. Pages do not come back: if all are there now, they were
+        // there all the time.
+        try job.memtable.log.checkIsWhole()
         try awaitTurn(of: job)
         try updateManifest(with: run, sealing: job)
         phases.install = lap(&lapStart)
@@ -211,6 +216,7 @@ extension Engine {
                 if let failure { throw failure }
                 monitor.wait()
             }
+            if let failure { throw failure }
         }
     }
 

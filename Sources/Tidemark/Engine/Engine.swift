@@ -31,7 +31,7 @@ final class Engine: @unchecked Sendable {
     let sumTables = SumTables()
     /// Entries with a greater sequence are not yet, or not wholly, committed.
     let visibleSequence = Atomic<UInt64>(0)
-    /// The same as `isClosed`, for readers, who take no lock.
+    /// Whether the store is closed or cannot be read, for readers, who take no lock.
     let refusesReaders = Atomic<Bool>(false)
     let events: EventDelivery
     /// nil for a reader, who has no lock.
@@ -98,6 +98,8 @@ final class Engine: @unchecked Sendable {
     var syncGroups = SyncGroups()
     /// Why nothing more is accepted; the first failure stands.
     var failure: StoreError?
+    /// Why nothing can be read any more, while the store is open.
+    var unreadable: StoreError?
     /// See ``Store/openingID``; nil as long as nobody has asked for it.
     var openingID: UInt64?
     var isClosed = false
@@ -149,6 +151,30 @@ final class Engine: @unchecked Sendable {
     /// Under `monitor`.
     func checkOpen() throws(StoreError) {
         guard !isClosed else { throw .closed(path) }
+        if let unreadable { throw unreadable }
+    }
+
+    /// What a reader is told that ``refusesReaders`` turns away. Takes `monitor`.
+    var refusal: StoreError {
+        monitor.withLock { isClosed ? .closed(path) : unreadable ?? .closed(path) }
+    }
+
+    /// After a failed sync of logs: what was appended to them is kept as it is, and read on only
+    /// if all of it is what was appended. Under `monitor`.
+    ///
+    /// The kernel may drop a page that it could not write, and the next look at it reads an older
+    /// one from the disk (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
+    func keepReadable(_ logs: [LogSegment]) {
+        do {
+            for log in logs {
+                try log.detach()
+                try log.checkIsWhole()
+            }
+        } catch {
+            unreadable = error
+            refusesReaders.store(true, ordering: .releasing)
+            events.tellDamage(error)
+        }
     }
 
     /// Under `monitor`.

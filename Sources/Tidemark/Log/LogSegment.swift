@@ -319,6 +319,30 @@ final class LogSegment: @unchecked Sendable {
         try file.syncMapping(offset: 0, count: offset)
     }
 
+    /// After a sync that failed: the kernel may take back what it could not write, so that the
+    /// mapping shows older bytes. What is there now stays; whether it is what was appended
+    /// ``checkIsWhole()`` tells.
+    func detach() throws(StoreError) {
+        try file.detachMapping(count: appended)
+    }
+
+    /// Compares the checksums of all that was appended. O(bytes).
+    ///
+    /// - Throws: `corruption` if the mapping shows something else.
+    func checkIsWhole() throws(StoreError) {
+        guard appended > FileHeader.byteCount else { return }
+        var scanner = LogScanner(bytes.prefix(appended), segment: number, identity)
+        while scanner.next() != nil {}
+        guard scanner.offset == appended else {
+            throw StoreError(
+                .corruption,
+                "the log does not read as it was written: the disk failed to take a part of it, "
+                    + "and the system has let go of that. Close the store, remedy the cause and open "
+                    + "it again; what was acknowledged as durable is there then",
+                location: StoreError.Location(path: path, offset: UInt64(scanner.offset)))
+        }
+    }
+
     static func rounded(_ count: Int) -> Int {
         (count + alignment - 1) & ~(alignment - 1)
     }

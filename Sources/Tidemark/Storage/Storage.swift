@@ -128,6 +128,11 @@ package protocol StorageFile: AnyObject, Sendable {
     /// and takes memory again then.
     func release(offset: Int, count: Int)
 
+    /// Has the first bytes of a writable mapping stay as they are, whatever becomes of the file: they
+    /// are in memory of this process alone from then on. Nobody may store to them meanwhile.
+    /// - Throws: `inputOutput` if there is no memory.
+    func detachMapping(count: Int) throws(StoreError)
+
     /// Makes a range of the mapping durable.
     func syncMapping(offset: Int, count: Int) throws(StoreError)
 }
@@ -138,6 +143,9 @@ extension StorageFile {
 
     /// Nothing to give back.
     package func releaseDescriptor() throws(StoreError) {}
+
+    /// Where no kernel takes back what it could not write.
+    package func detachMapping(count: Int) throws(StoreError) {}
 
     /// Stores do it.
     package func populateForWriting(offset: Int, count: Int) {}

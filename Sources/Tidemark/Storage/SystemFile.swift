@@ -214,6 +214,23 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         return unsafe region
     }
 
+    func detachMapping(count: Int) throws(StoreError) {
+        guard let region = unsafe mapping, count > 0 else { return }
+        let size = min((count + 4_095) & ~4_095, region.count & ~4_095)
+        let copy = unsafe mmap(
+            nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard let copy = unsafe copy, unsafe copy != MAP_FAILED else {
+            throw .system("cannot map \(size) bytes", path: path)
+        }
+        unsafe copy.copyMemory(from: region.baseAddress!, byteCount: min(count, size))
+        guard unsafe tidemark_move_mapping(copy, size, region.baseAddress!) == 0 else {
+            let failure = errno
+            unsafe munmap(copy, size)
+            errno = failure
+            throw .system("cannot move a mapping", path: path)
+        }
+    }
+
     func syncMapping(offset: Int, count: Int) throws(StoreError) {
         // fdatasync writes back what was stored through a shared mapping, too, and reports what
         // an earlier writeback could not write, which msync of a range may miss.

@@ -105,6 +105,21 @@ final class SimulatedInode: @unchecked Sendable {
         }
     }
 
+    /// What the kernel may do with pages that the disk would not take: they are let go, and the
+    /// next look reads what is durable.
+    func forgetUndurablePages() {
+        for page in 0..<pageCount(of: size) where !isDurable(page) {
+            let start = page * Self.pageBytes
+            let end = min(start + Self.pageBytes, size)
+            unsafe UnsafeMutableRawBufferPointer(rebasing: memory[start..<end]).zero()
+            let known = start..<max(start, min(end, durable.count))
+            unsafe durable.withUnsafeBytes {
+                unsafe UnsafeMutableRawBufferPointer(rebasing: memory[known]).copyMemory(
+                    from: UnsafeRawBufferPointer(rebasing: $0[known]))
+            }
+        }
+    }
+
     /// What is left of the file if the power fails now.
     func afterPowerLoss(
         _ survival: Survival, using random: inout SeededGenerator

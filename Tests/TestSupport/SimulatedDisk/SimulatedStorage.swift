@@ -167,6 +167,12 @@ package final class SimulatedStorage: Storage {
         state.withLock { $0.image.files[path]?.spoil(range) }
     }
 
+    /// Lets go of all pages of a file that are not durable, as a kernel may after it could not write
+    /// them: from now on the file reads as it is on the disk.
+    package func forgetUndurablePages(of path: String) {
+        state.withLock { $0.image.files[path]?.forgetUndurablePages() }
+    }
+
     // MARK: The store's side
 
     package func createDirectory(_ path: String) throws(StoreError) {

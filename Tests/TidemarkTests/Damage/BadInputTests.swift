@@ -49,11 +49,7 @@ struct BadInputTests {
         let store = try DamagedStore(largeValueBytes: 200)
         let name = try store.file(ending)
         var bytes = try #require(store.files[name])
-        bytes[8] = 2
-        let checksum = unsafe bytes[..<56].withUnsafeBytes { unsafe checksum64($0) }
-        for index in 0..<8 {
-            bytes[56 + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
-        }
+        setVersion(3, headerBytes: 80, of: &bytes)
         try Files.write(bytes, to: "\(store.path)/\(name)")
         for isReadOnly in [false, true] {
             var options = quickOptions()
@@ -63,6 +59,36 @@ struct BadInputTests {
                 Issue.record("a store of a newer format was opened")
             } catch {
                 #expect(error.code == .formatTooNew, "\(error)")
+            }
+        }
+        #expect(try Files.read("\(store.path)/\(name)") == bytes)
+    }
+
+    /// Gives a file another format version, and its header the right checksum at its end.
+    private func setVersion(_ version: UInt8, headerBytes: Int, of file: inout [UInt8]) {
+        file[8] = version
+        let end = headerBytes - 8
+        let checksum = unsafe file[..<end].withUnsafeBytes { unsafe checksum64($0) }
+        for index in 0..<8 {
+            file[end + index] = UInt8(truncatingIfNeeded: checksum >> UInt64(8 * index))
+        }
+    }
+
+    /// Headers of version 1 had 64 bytes.
+    @Test(
+        "A file of the first format is refused as such, and not touched",
+        arguments: ["MANIFEST", ".seg", ".log", ".val"], [64, 80])
+    func olderFormat(ending: String, headerBytes: Int) throws {
+        let store = try DamagedStore(largeValueBytes: 200)
+        let name = try store.file(ending)
+        var bytes = try #require(store.files[name])
+        setVersion(1, headerBytes: headerBytes, of: &bytes)
+        try Files.write(bytes, to: "\(store.path)/\(name)")
+        for isReadOnly in [false, true] {
+            var options = quickOptions()
+            options.isReadOnly = isReadOnly
+            expectError(.formatTooOld) {
+                try Store.open(at: store.path, options: options).close()
             }
         }
         #expect(try Files.read("\(store.path)/\(name)") == bytes)
