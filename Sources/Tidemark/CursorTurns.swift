@@ -33,7 +33,7 @@ struct CursorTurns {
     private static var isOnItsWay: StoreError {
         StoreError(
             .invalidArgument,
-            "a closure has moved the cursor that has called it; let it return first, or use another "
-                + "cursor")
+            "a closure has moved the cursor that has called it; let it return first, or use "
+                + "another cursor")
     }
 }

@@ -41,8 +41,8 @@ public final class KeyCursor {
     /// not called.
     ///
     /// - Parameter body: called at most once; the span is valid during the call.
-    /// - Throws: as ``next()``; `invalidArgument` if it is called by the body of a call that has not
-    ///   returned.
+    /// - Throws: as ``next()``; `invalidArgument` if it is called by the body of a call that has
+    ///   not returned.
     public func withNext<Result>(
         _ body: (_ key: RawSpan) -> Result
     ) throws(StoreError) -> Result? {

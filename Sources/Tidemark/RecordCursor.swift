@@ -63,8 +63,8 @@ public final class RecordCursor {
     ///   - body: called at most once; the spans are valid during the call.
     ///   - key: of the record.
     ///   - value: nil for a tombstone, which only a walk that includes deleted records meets.
-    /// - Throws: `corruption` or `inputOutput` if a block cannot be read; `invalidArgument` if it is
-    ///   called by the body of a call that has not returned.
+    /// - Throws: `corruption` or `inputOutput` if a block cannot be read; `invalidArgument` if it
+    ///   is called by the body of a call that has not returned.
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) throws(StoreError) -> Result? {

@@ -25,8 +25,8 @@ public final class TransactionCursor {
     /// Hands out the next record where it lies; nil at the end, where the body is not called.
     ///
     /// - Parameter body: called at most once; the spans are valid during the call.
-    /// - Throws: as ``next()``; `invalidArgument` if it is called by the body of a call that has not
-    ///   returned.
+    /// - Throws: as ``next()``; `invalidArgument` if it is called by the body of a call that has
+    ///   not returned.
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan) -> Result
     ) throws(StoreError) -> Result? {

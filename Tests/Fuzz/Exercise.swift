@@ -55,7 +55,8 @@ struct Exercise {
             fatalError("verification found nothing wrong, reading did: \(error)")
         }
         let expected: [StoreError.Code] = [
-            .corruption, .notAStore, .formatTooNew, .formatTooOld, .datasetNotFound, .changesExpired,
+            .corruption, .notAStore, .formatTooNew, .formatTooOld, .datasetNotFound,
+            .changesExpired,
             .writerStopped, .versionMismatch, .invalidArgument, .diskFull,
         ]
         precondition(expected.contains(error.code), "an error of another kind: \(error)")

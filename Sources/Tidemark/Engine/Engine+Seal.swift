@@ -197,9 +197,9 @@ extension Engine {
         phases.sync = writer.syncNanoseconds
         let finished = lap(&lapStart)
         phases.index = finished - min(finished, phases.sync)
-        // Once more: what the kernel has taken back of the log meanwhile would be in the segment as it
-        // was before, under a good checksum. Pages do not come back: if all are there now, they were
-        // there all the time.
+        // Once more: what the kernel has taken back of the log meanwhile would be in the segment as
+        // it was before, under a good checksum. Pages do not come back: if all are there now, they
+        // were there all the time.
         try job.memtable.log.checkIsWhole()
         try awaitTurn(of: job)
         try updateManifest(with: run, sealing: job)
@@ -266,7 +266,8 @@ extension Engine {
             try ownership?.check()
             let number = monitor.withLock { takeNumber() }
             return try SegmentWriter(
-                number: number, path: filePath(FileName.sealed(number)), identity: manifest.identity,
+                number: number, path: filePath(FileName.sealed(number)),
+                identity: manifest.identity,
                 options: options, storage: storage, movingValuesOf: sparse)
         }
     }
@@ -280,7 +281,8 @@ extension Engine {
             segments.append(
                 try SealedSegment(
                     number: made.number, path: filePath(FileName.sealed(made.number)),
-                    identity: manifest.identity, storage: storage, cache: cache, valueFiles: valueFiles))
+                    identity: manifest.identity, storage: storage, cache: cache,
+                    valueFiles: valueFiles))
         }
         return SegmentRun(segments)
     }

@@ -83,7 +83,8 @@ struct Verifier {
                 let segment: SealedSegment
                 do throws(StoreError) {
                     segment = try SealedSegment(
-                        number: entry.number, path: file, identity: manifest.identity, storage: storage,
+                        number: entry.number, path: file, identity: manifest.identity,
+                        storage: storage,
                         cache: cache, valueFiles: valueFiles)
                 } catch let error where error.code == .notAStore {
                     throw Malformed("a segment that the manifest names is missing or no segment")

@@ -337,8 +337,8 @@ final class LogSegment: @unchecked Sendable {
             throw StoreError(
                 .corruption,
                 "the log does not read as it was written: the disk failed to take a part of it, "
-                    + "and the system has let go of that. Close the store, remedy the cause and open "
-                    + "it again; what was acknowledged as durable is there then",
+                    + "and the system has let go of that. Close the store, remedy the cause and "
+                    + "open it again; what was acknowledged as durable is there then",
                 location: StoreError.Location(path: path, offset: UInt64(scanner.offset)))
         }
     }

@@ -13,7 +13,8 @@ enum BackupMark {
         let temporary = "\(directory)/\(temporaryName)"
         let file = try storage.openFile(temporary, .create)
         let header = FileHeader(
-            kind: .backupMark, segment: 0, identity: identity, madeAt: storage.wallClockMilliseconds())
+            kind: .backupMark, segment: 0, identity: identity,
+            madeAt: storage.wallClockMilliseconds())
         try header.bytes.withBytes { (view) throws(StoreError) in
             try unsafe file.write(view.buffer, at: 0)
         }

@@ -67,7 +67,8 @@ struct Manifest: Hashable {
         let header = BlockHeader(
             storedCount: body.count, mark: UInt32(body.count), segment: 0, kind: .manifest)
         unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
-        return FileHeader(kind: .manifest, segment: 0, identity: identity, madeAt: milliseconds).bytes + block
+        return FileHeader(kind: .manifest, segment: 0, identity: identity, madeAt: milliseconds)
+            .bytes + block
     }
 
     private init(decoding bytes: ByteView, identity: StoreIdentity) throws(Malformed) {

@@ -48,7 +48,8 @@ final class CompactionPlan {
         let writer = SegmentRunWriter { [self] () throws(StoreError) in
             nextNumber += 1
             let writer = try SegmentWriter(
-                number: nextNumber, path: "planned/\(nextNumber)", identity: engine.manifest.identity,
+                number: nextNumber, path: "planned/\(nextNumber)",
+                identity: engine.manifest.identity,
                 options: engine.options, storage: DiscardingStorage(base: engine.storage),
                 movingValuesOf: sparse)
             made.append(writer)

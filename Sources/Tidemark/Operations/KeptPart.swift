@@ -103,7 +103,8 @@ final class PartJournal {
     private var end: UInt64 = 0
 
     init(
-        _ origin: PartOrigin, number: UInt64, path: String, identity: StoreIdentity, storage: any Storage
+        _ origin: PartOrigin, number: UInt64, path: String, identity: StoreIdentity,
+        storage: any Storage
     ) throws(StoreError) {
         self.number = number
         self.identity = identity
@@ -165,7 +166,8 @@ struct KeptPart: Sendable {
         }
         guard let whole = content ?? nil,
             let header = try? FileHeader(
-                whole.bytes, expecting: .partOrigin, segment: number, identity: identity, path: path)
+                whole.bytes, expecting: .partOrigin, segment: number, identity: identity, path: path
+            )
         else { return nil }
         defer { withExtendedLifetime(whole) {} }
         let now = storage.wallClockMilliseconds()

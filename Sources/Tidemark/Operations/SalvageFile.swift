@@ -145,7 +145,7 @@ final class SalvageFile {
                 let whole = view(position, BlockHeader.byteCount + Int(header.storedCount)),
                 unsafe BlockHeader.checksum(
                     at: whole.base, storedCount: Int(header.storedCount), identity)
-                == header.checksum
+                    == header.checksum
             else { continue }
             return header
         }

@@ -123,7 +123,8 @@ package final class SegmentAdoption: @unchecked Sendable {
         let name = peer == nil ? FileName.sealed(number) : FileName.part(number)
         let writer = try SegmentWriter(
             number: number, path: engine.filePath(name),
-            identity: identity, options: engine.options, storage: engine.storage, adopting: offer.dataset,
+            identity: identity, options: engine.options, storage: engine.storage,
+            adopting: offer.dataset,
             with: content)
         let bounds = AdoptionBounds(
             dataset: offer.dataset, segment: UInt32(truncatingIfNeeded: part.number),

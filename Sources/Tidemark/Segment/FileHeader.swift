@@ -53,7 +53,8 @@ struct FileHeader {
     }
 
     init(
-        kind: Kind, segment: UInt64, identity: StoreIdentity, madeAt: UInt64, previousLog: UInt64 = 0,
+        kind: Kind, segment: UInt64, identity: StoreIdentity, madeAt: UInt64,
+        previousLog: UInt64 = 0,
         capacity: UInt64 = 0
     ) {
         self.identity = identity
@@ -83,15 +84,23 @@ struct FileHeader {
         }
     }
 
+    /// Whether it is a header of version 1, which was shorter.
+    private static func isOfVersion1(_ bytes: ByteView) -> Bool {
+        var reader = ByteReader(bytes)
+        return (try? reader.view(8).array == magic && reader.fixed32() == 1) ?? false
+    }
+
     /// Checks and reads a header.
     ///
     /// - Parameter identity: of the store; nil for the manifest, which says what it is.
     /// - Throws: `notAStore` without the magic, `formatTooNew`, `formatTooOld`, `corruption`.
     init(
-        _ bytes: ByteView, expecting kind: Kind, segment: UInt64, identity: StoreIdentity?, path: String
+        _ bytes: ByteView, expecting kind: Kind, segment: UInt64, identity: StoreIdentity?,
+        path: String
     ) throws(StoreError) {
         let location = StoreError.Location(path: path, offset: 0)
         guard bytes.count >= Self.byteCount else {
+            if Self.isOfVersion1(bytes) { throw StoreError.formatTooOld(1, location) }
             throw StoreError(
                 .corruption,
                 "the file is shorter than its header of \(Self.byteCount) bytes; "
@@ -119,8 +128,7 @@ struct FileHeader {
                     location: location)
             }
             guard isWhole else {
-                // Whose header was shorter.
-                guard version != 1 else { throw StoreError.formatTooOld(version, location) }
+                if Self.isOfVersion1(bytes) { throw StoreError.formatTooOld(1, location) }
                 throw StoreError(
                     .corruption,
                     "the checksum of the file header does not match; "
@@ -132,7 +140,9 @@ struct FileHeader {
                     "the file has format version \(version), this build reads up to "
                         + "\(Self.formatVersion); use a newer build", location: location)
             }
-            guard version >= Self.formatVersion else { throw StoreError.formatTooOld(version, location) }
+            guard version >= Self.formatVersion else {
+                throw StoreError.formatTooOld(version, location)
+            }
             guard storedKind == kind.rawValue, number == segment else {
                 throw StoreError(
                     .corruption,

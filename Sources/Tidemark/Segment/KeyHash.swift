@@ -1,8 +1,8 @@
 /// The hash of a key for every table it may be looked up in, in memory and on disk.
 ///
-/// Keys come from whoever may write. With a known seed anybody could choose thousands that all share
-/// one place of a table, and each write would walk over all of them, so the seed is a secret of the
-/// store: see ``StoreIdentity``.
+/// Keys come from whoever may write. With a known seed anybody could choose thousands that all
+/// share one place of a table, and each write would walk over all of them, so the seed is a secret
+/// of the store: see ``StoreIdentity``.
 struct KeyHash {
     let seed: UInt64
 

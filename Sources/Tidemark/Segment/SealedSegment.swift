@@ -17,7 +17,8 @@ final class SealedSegment: Sendable {
     private let loaded = LazyReference<SegmentParts>()
 
     init(
-        number: UInt64, path: String, identity: StoreIdentity, storage: any Storage, cache: BlockCache,
+        number: UInt64, path: String, identity: StoreIdentity, storage: any Storage,
+        cache: BlockCache,
         valueFiles: ValueFiles
     ) throws(StoreError) {
         self.number = number

@@ -96,7 +96,8 @@ struct SegmentFooter {
         datasets = try Self.handle(&reader, end: end)
         collected = try Self.handle(&reader, end: end)
         valueFiles = try Self.handle(&reader, end: end)
-        guard unsafe identity.checksum(checked) == (try reader.fixed64()), magic == Self.magic else {
+        guard unsafe identity.checksum(checked) == (try reader.fixed64()), magic == Self.magic
+        else {
             throw Malformed("the checksum of the segment's footer does not match")
         }
         guard self.segment == segment else {

@@ -179,7 +179,8 @@ final class SegmentParts: @unchecked Sendable {
         let header = unsafe BlockHeader(at: start)
         guard
             unsafe BlockHeader.checksum(
-                at: start, storedCount: Int(handle.storedCount), identity) == header.checksum, header.kind == BlockHeader.Kind.data.rawValue,
+                at: start, storedCount: Int(handle.storedCount), identity) == header.checksum,
+            header.kind == BlockHeader.Kind.data.rawValue,
             header.segment == UInt32(truncatingIfNeeded: footer.segment), header.epoch == 0
         else { throw damaged("block data: the checksum does not match", at: handle.offset) }
     }

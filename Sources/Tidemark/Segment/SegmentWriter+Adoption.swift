@@ -87,7 +87,8 @@ extension SegmentWriter {
     ///
     /// - Parameter tables: of the segment that they come from.
     convenience init(
-        number: UInt64, path: String, identity: StoreIdentity, options: StoreOptions, storage: any Storage,
+        number: UInt64, path: String, identity: StoreIdentity, options: StoreOptions,
+        storage: any Storage,
         adopting dataset: DatasetID, with tables: VersionTables.Content
     ) throws(StoreError) {
         try self.init(

@@ -48,7 +48,8 @@ final class SegmentWriter {
         self.storage = storage
         unsafe self.tables = tables
         values = SegmentValueWriter(
-            number: number, segmentPath: path, identity: identity, options: options, storage: storage,
+            number: number, segmentPath: path, identity: identity, options: options,
+            storage: storage,
             moving: sparse)
         entriesMax = UInt64(options.segmentEntriesMax)
         isTrusting = options.plantedBugs.contains(.adoptUnverified)
@@ -57,7 +58,8 @@ final class SegmentWriter {
         unsafe changes = ChangeIndexBuilder(countMax: options.segmentEntriesMax)
         unsafe footer = SegmentFooter(segment: number)
         let header = FileHeader(
-            kind: .sealed, segment: number, identity: identity, madeAt: storage.wallClockMilliseconds())
+            kind: .sealed, segment: number, identity: identity,
+            madeAt: storage.wallClockMilliseconds())
         output = SegmentOutput(
             try storage.openFile(path, .create), segment: number, identity: identity,
             isCompressing: options.compression == .lz4)

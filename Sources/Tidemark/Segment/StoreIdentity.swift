@@ -5,13 +5,13 @@ internal import CXXHash
 /// of the store.
 ///
 /// What a store holds is decided by others: by its users, and through a hub by whoever may write to
-/// it. A value may have any bytes, also those of a block. Where blocks are looked for, in logs and in
-/// damaged files, only the checksum tells one from the other. So the checksum is made with bytes that
-/// are drawn when the store is made, stand in the headers of its files, and leave the directory only
-/// with whole files: in no value, message, bundle or offer.
+/// it. A value may have any bytes, also those of a block. Where blocks are looked for, in logs and
+/// in damaged files, only the checksum tells one from the other. So the checksum is made with bytes
+/// that are drawn when the store is made, stand in the headers of its files, and leave the
+/// directory only with whole files: in no value, message, bundle or offer.
 ///
-/// XXH3 is no cipher. That is enough here, because a forger never sees a checksum that was made with
-/// the secret: he would have to guess 64 bits, once for each block that he forges.
+/// XXH3 is no cipher. That is enough here, because a forger never sees a checksum that was made
+/// with the secret: he would have to guess 64 bits, once for each block that he forges.
 @safe
 final class StoreIdentity: @unchecked Sendable {
     // Unchecked: `expanded` is filled by `init` and only read from then on.
@@ -73,10 +73,11 @@ final class StoreIdentity: @unchecked Sendable {
     }
 }
 
-/// The checksum that a block, or a footer, has in a file of a store: for who changes files on purpose.
+/// The checksum that a block, or a footer, has in a file of a store: for who changes files on
+/// purpose.
 ///
-/// - Parameter file: the whole file, or its first bytes; with a damaged header nothing is known, and
-///   the checksum is one without a secret.
+/// - Parameter file: the whole file, or its first bytes; with a damaged header nothing is known,
+///   and the checksum is one without a secret.
 package func storeChecksum64(_ bytes: UnsafeRawBufferPointer, inFile file: [UInt8]) -> UInt64 {
     let identity = unsafe file.withUnsafeBytes { FileHeader.identity(in: unsafe ByteView($0)) }
     guard let identity else { return unsafe checksum64(bytes) }

@@ -24,7 +24,8 @@ final class ValueFile: @unchecked Sendable {
     ///   - fileSize: as the segments say that name it.
     ///   - room: where values are decompressed for a look.
     init(
-        number: UInt64, path: String, fileSize: UInt64, identity: StoreIdentity, storage: any Storage,
+        number: UInt64, path: String, fileSize: UInt64, identity: StoreIdentity,
+        storage: any Storage,
         events: EventDelivery?, room: ValueRoom
     ) throws(StoreError) {
         self.number = number

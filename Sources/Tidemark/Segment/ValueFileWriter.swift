@@ -8,11 +8,13 @@ final class ValueFileWriter {
     private let output: SegmentOutput
 
     init(
-        number: UInt64, path: String, identity: StoreIdentity, options: StoreOptions, storage: any Storage
+        number: UInt64, path: String, identity: StoreIdentity, options: StoreOptions,
+        storage: any Storage
     ) throws(StoreError) {
         self.number = number
         let header = FileHeader(
-            kind: .values, segment: number, identity: identity, madeAt: storage.wallClockMilliseconds())
+            kind: .values, segment: number, identity: identity,
+            madeAt: storage.wallClockMilliseconds())
         output = SegmentOutput(
             try storage.openFile(path, .create), segment: number, identity: identity,
             isCompressing: options.compression == .lz4)

@@ -128,8 +128,8 @@ package protocol StorageFile: AnyObject, Sendable {
     /// and takes memory again then.
     func release(offset: Int, count: Int)
 
-    /// Has the first bytes of a writable mapping stay as they are, whatever becomes of the file: they
-    /// are in memory of this process alone from then on. Nobody may store to them meanwhile.
+    /// Has the first bytes of a writable mapping stay as they are, whatever becomes of the file:
+    /// they are in memory of this process alone from then on. Nobody may store to them meanwhile.
     /// - Throws: `inputOutput` if there is no memory.
     func detachMapping(count: Int) throws(StoreError)
 

@@ -9,7 +9,8 @@ import TidemarkSync
     private static let storeCodes: [(StoreError.Code, Int32)] = [
         (.invalidArgument, 64), (.notAStore, 66), (.locked, 75),
         (.formatTooNew, 78), (.formatTooOld, 78), (.corruption, 2), (.diskFull, 74),
-        (.inputOutput, 74), (.writerStopped, 74), (.readOnly, 64), (.closed, 70), (.datasetNotFound, 1),
+        (.inputOutput, 74), (.writerStopped, 74), (.readOnly, 64), (.closed, 70),
+        (.datasetNotFound, 1),
         (.versionMismatch, 1), (.changesExpired, 75),
     ]
 

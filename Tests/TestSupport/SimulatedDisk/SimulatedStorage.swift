@@ -167,8 +167,8 @@ package final class SimulatedStorage: Storage {
         state.withLock { $0.image.files[path]?.spoil(range) }
     }
 
-    /// Lets go of all pages of a file that are not durable, as a kernel may after it could not write
-    /// them: from now on the file reads as it is on the disk.
+    /// Lets go of all pages of a file that are not durable, as a kernel may after it could not
+    /// write them: from now on the file reads as it is on the disk.
     package func forgetUndurablePages(of path: String) {
         state.withLock { $0.image.files[path]?.forgetUndurablePages() }
     }

@@ -22,7 +22,8 @@ struct CursorTurnsTests {
 
     /// Walks by a step that calls a closure, from which it steps again, once.
     private func refuses<Cursor>(
-        _ cursor: Cursor, _ step: (Cursor, () -> Void) throws -> Bool, again: (Cursor) throws -> Void
+        _ cursor: Cursor, _ step: (Cursor, () -> Void) throws -> Bool,
+        again: (Cursor) throws -> Void
     ) throws {
         var count = 0
         var refusals = 0

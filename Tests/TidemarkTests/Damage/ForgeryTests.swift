@@ -1,0 +1,286 @@
+import TestSupport
+import Testing
+
+@testable import Tidemark
+
+/// Everything that a client decides is made of the store's own layouts, by somebody who knows the
+/// format, all files and all numbers, and not the secret: keys, values, authors. Each store is
+/// killed, reopened, verified, repaired with and without its manifest, and each file is read by
+/// itself.
+///
+/// Property: nothing refuses to open, and nothing is read that was not put.
+///
+/// `TIDEMARK_RUNS=n` makes n times as many stores.
+@Suite("Stores full of forgeries")
+struct ForgeryTests {
+    @Test("Nothing is read that was not put, and every store opens")
+    func stores() throws {
+        let first = Seed.drawn(for: "forgeries")
+        for number in schedules(20) {
+            let seed = Seed(first.rawValue &+ number)
+            do {
+                try ForgedStore(seed).run()
+            } catch {
+                Issue.record("TIDEMARK_SEED=\(seed): \(error)")
+                return
+            }
+        }
+    }
+}
+
+/// One store, its clients, and what they have put.
+private final class ForgedStore {
+    private let storage: SimulatedStorage
+    private let options: StoreOptions
+    private var random: SeededGenerator
+    private var forger: Forger
+    /// By dataset and key.
+    private var present: [String: [[UInt8]: [UInt8]]] = [:]
+    /// Everything that was ever put, whatever became of it.
+    private var everPut: Set<[UInt8]> = []
+
+    init(_ seed: Seed) {
+        var random = SeededGenerator(seed)
+        storage = SimulatedStorage(seed: Seed(random.next()))
+        options = StoreOptions(
+            durability: .process, author: "forger", segmentBytes: Limits.segmentBytes.lowerBound,
+            compactsAutomatically: random.oneIn(2),
+            compression: random.oneIn(3) ? .lz4 : .none,
+            largeValueBytes: random.oneIn(2) ? 4_096 : 1 << 20)
+        forger = Forger(Seed(random.next()))
+        self.random = random
+    }
+
+    func run() throws {
+        var store = try openSimulated(storage, options)
+        for _ in 0..<(2 + random.below(3)) {
+            try write(to: store)
+            let disk = storage.afterKill(using: &random)
+            try check(disk)
+            if random.oneIn(2) {
+                try store.close()
+                try checkFiles(of: storage)
+                store = try openSimulated(storage, options)
+            }
+        }
+        try store.close()
+    }
+
+    private func write(to store: Store) throws {
+        forger.learn(from: storage)
+        for _ in 0..<(10 + random.below(60)) {
+            let name = random.oneIn(3) ? "main" : "other"
+            let dataset = try store.dataset(name)
+            let key = random.oneIn(4) ? forger.key() : bytes("key \(random.below(30))")
+            let value = random.oneIn(8) ? random.bytes(random.below(200)) : forger.value()
+            try dataset.put(value, for: key)
+            present[name, default: [:]][key] = value
+            everPut.insert(Self.mark(key, value))
+        }
+        if random.oneIn(3) { try store.compact() }
+    }
+
+    private static func mark(_ key: [UInt8], _ value: [UInt8]) -> [UInt8] {
+        let both = key + [0] + value
+        let hash = unsafe both.withUnsafeBytes { unsafe checksum128($0) }
+        return withUnsafeBytes(of: hash.high) { unsafe Array($0) }
+            + withUnsafeBytes(of: hash.low) { unsafe Array($0) }
+    }
+
+    /// A disk as a kill has left it.
+    private func check(_ disk: SimulatedStorage) throws {
+        let repaired = disk.afterKill(using: &random)
+        try checkRepair(repaired, keepsManifest: random.oneIn(2))
+        let store = try openSimulated(disk, options)
+        try checkAll(of: store, "killed")
+        try store.close()
+        let again = try openSimulated(disk, options)
+        try checkAll(of: again, "opened twice")
+        try again.close()
+        try checkFiles(of: disk)
+    }
+
+    private func checkAll(of store: Store, _ moment: String) throws {
+        let damages = try store.verify().damages
+        try require(damages.isEmpty, "\(moment), verification finds \(damages)")
+        let names = try store.datasets().map(\.name).sorted()
+        try require(names == present.keys.sorted(), "\(moment), there are \(names)")
+        for (name, expected) in present {
+            let records = try store.dataset(name).records().collect()
+            try require(records.count == expected.count, "\(moment), \(name) has others")
+            for record in records {
+                try require(
+                    record.value.map { $0 == expected[record.key] } ?? false,
+                    "\(moment), \(Bytes.summary(record.key)) of \(name) is another")
+            }
+        }
+    }
+
+    private func checkRepair(_ disk: SimulatedStorage, keepsManifest: Bool) throws {
+        if !keepsManifest { try disk.remove("\(simulatedPath)/MANIFEST") }
+        let target = "/repaired"
+        let report = try Store.repair(at: simulatedPath, to: target, storage: disk)
+        let store = try Store.open(at: target, options: options, storage: disk)
+        if keepsManifest {
+            try require(report.isComplete, "repaired, there are losses: \(report.losses)")
+            try checkAll(of: store, "repaired")
+        } else {
+            // Which logs count nobody knows, and what they say of datasets; but no record is new.
+            for dataset in try store.datasets() {
+                for record in try dataset.records().collect() {
+                    try checkWasPut(record.key, record.value, "repaired without a manifest")
+                }
+            }
+        }
+        try store.close()
+    }
+
+    private func checkFiles(of disk: SimulatedStorage) throws {
+        for name in try disk.listDirectory(simulatedPath)
+        where name.hasSuffix(".log") || name.hasSuffix(".seg") {
+            let path = "\(simulatedPath)/\(name)"
+            do {
+                _ = try Store.salvage(fileAt: path, storage: disk) { item in
+                    guard case .record(let record) = item, record.value != nil else { return }
+                    try checkWasPut(record.key, record.value, name)
+                }
+            } catch let error as StoreError where error.code == .notAStore {
+                // A log that was prepared and never begun.
+            }
+        }
+    }
+
+    private func checkWasPut(_ key: [UInt8], _ value: [UInt8]?, _ moment: String) throws {
+        guard let value else { return }
+        try require(
+            everPut.contains(Self.mark(key, value)),
+            "\(moment): \(Bytes.summary(key)) was never put with that value")
+    }
+}
+
+/// Makes bytes that look like parts of the store's files, but for the secret.
+private struct Forger {
+    private var random: SeededGenerator
+    private var tag: UInt64 = 0
+    private var numbers: ClosedRange<UInt64> = 1...8
+    /// Blocks and ends of files of the store, without their checksums being known.
+    private var blocks: [[UInt8]] = []
+    private var footers: [[UInt8]] = []
+    private var manifest: [UInt8] = []
+
+    init(_ seed: Seed) {
+        random = SeededGenerator(seed)
+    }
+
+    /// Looks at all that is in the files, apart from the secret.
+    mutating func learn(from storage: SimulatedStorage) {
+        guard let names = try? storage.listDirectory(simulatedPath) else { return }
+        blocks = []
+        footers = []
+        for name in names.sorted() {
+            guard let file = storage.contents(of: "\(simulatedPath)/\(name)") else { continue }
+            if name == Manifest.fileName {
+                manifest = file
+                tag = file.number64(at: 48)
+            }
+            let number = FileName.number(in: name, ending: ".log") ?? 0
+            numbers = 1...max(numbers.upperBound, number + 4)
+            guard name.hasSuffix(".log") || name.hasSuffix(".seg") else { continue }
+            if name.hasSuffix(".seg") { footers.append(Array(file.suffix(208))) }
+            var offset = FileHeader.byteCount
+            while offset + 24 <= file.count, blocks.count < 60 {
+                let count = Int(file.number64(at: offset + 8) & 0xFFFF_FFFF)
+                guard count > 0, count < 20_000, offset + 24 + count <= file.count else { break }
+                blocks.append(Array(file[offset..<(offset + 24 + count)]))
+                offset = (offset + 24 + count + 7) & ~7
+            }
+        }
+    }
+
+    mutating func key() -> [UInt8] {
+        Array(part().prefix(1 + random.below(Limits.keyBytesMax)))
+    }
+
+    mutating func value() -> [UInt8] {
+        var value = [UInt8](repeating: 0, count: random.below(8))
+        let count = 1 << (4 + random.below(11))
+        while value.count < count {
+            value += part()
+            // At a multiple of eight from the part before.
+            value += [UInt8](repeating: 0, count: (8 - value.count % 8) % 8)
+        }
+        return value
+    }
+
+    private mutating func part() -> [UInt8] {
+        switch random.below(6) {
+        case 0: return emptyBlock()
+        case 1, 2: return blocks.isEmpty ? emptyBlock() : anotherBlock()
+        case 3: return footers.isEmpty ? header(.sealed) : footer()
+        case 4: return header(random.oneIn(2) ? .log : .sealed) + emptyBlock()
+        default:
+            return manifest.isEmpty ? header(.manifest) : header(.manifest) + manifest.dropFirst(80)
+        }
+    }
+
+    /// A secret of the forger's own, or none.
+    private mutating func identity() -> StoreIdentity? {
+        random.oneIn(2)
+            ? nil
+            : StoreIdentity(tag: tag, secretLow: random.next(), secretHigh: random.next())
+    }
+
+    private mutating func number() -> UInt64 {
+        1 + UInt64(random.below(Int(numbers.upperBound)))
+    }
+
+    private mutating func emptyBlock() -> [UInt8] {
+        var block = [UInt8](repeating: 0, count: 24)
+        let header = BlockHeader(
+            storedCount: 0, mark: random.oneIn(2) ? 0x7FFF_FFF8 : UInt32(random.below(1 << 20)),
+            segment: number(), kind: random.oneIn(4) ? .endOfLog : .operations,
+            epoch: random.oneIn(2) ? 0 : UInt16(random.below(65_536)))
+        let identity = identity()
+        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
+        return block
+    }
+
+    /// A block of the store in which a byte is another, and maybe the number of its file.
+    private mutating func anotherBlock() -> [UInt8] {
+        var block = blocks[random.below(blocks.count)]
+        block[24 + random.below(block.count - 24)] ^= UInt8(1 + random.below(255))
+        let identity = identity()
+        let (number, isOther) = (number(), random.oneIn(2))
+        unsafe block.withUnsafeMutableBytes {
+            var header = unsafe BlockHeader(at: $0.baseAddress!)
+            if isOther { header.segment = UInt32(truncatingIfNeeded: number) }
+            unsafe header.seal(at: $0.baseAddress!, identity)
+        }
+        return block
+    }
+
+    private mutating func footer() -> [UInt8] {
+        var footer = Array(footers[random.below(footers.count)].dropLast(8))
+        footer[8 + random.below(footer.count - 8)] ^= 1
+        let identity = identity()
+        let checksum = unsafe footer.withUnsafeBytes {
+            unsafe identity?.checksum($0) ?? checksum64($0)
+        }
+        return footer + withUnsafeBytes(of: checksum.littleEndian) { unsafe Array($0) }
+    }
+
+    private mutating func header(_ kind: FileHeader.Kind) -> [UInt8] {
+        FileHeader(
+            kind: kind, segment: kind == .manifest ? 0 : number(),
+            identity: StoreIdentity(
+                tag: tag, secretLow: random.next(), secretHigh: random.next()),
+            madeAt: 1_790_000_000_000, capacity: 1 << 20
+        ).bytes
+    }
+}
+
+extension [UInt8] {
+    fileprivate func number64(at offset: Int) -> UInt64 {
+        self[offset..<(offset + 8)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}
