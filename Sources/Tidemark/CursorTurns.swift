@@ -6,6 +6,8 @@
 struct CursorTurns {
     /// Less than 0 while one is on its way: then what is left is the number without its sign.
     private var remaining: Int
+    /// Why the cursor cannot go on.
+    private var failure: StoreError?
 
     /// - Parameter limit: nil for no bound.
     init(limit: Int?) {
@@ -14,11 +16,12 @@ struct CursorTurns {
 
     /// False if there is none left. If true, ``end()`` must follow.
     ///
-    /// - Throws: `invalidArgument` if one is on its way.
+    /// - Throws: `invalidArgument` if one is on its way; what ``fail(_:)`` was told.
     @inline(__always)
     mutating func begin() throws(StoreError) -> Bool {
         guard remaining > 0 else {
             guard remaining == 0 else { throw Self.isOnItsWay }
+            if let failure { throw failure }
             return false
         }
         remaining = -remaining
@@ -28,6 +31,13 @@ struct CursorTurns {
     @inline(__always)
     mutating func end() {
         remaining = -remaining - 1
+    }
+
+    /// Ends the walk where a step failed: what comes next is not known, and nobody is to take it
+    /// for the end. Between ``begin()`` and ``end()``.
+    mutating func fail(_ error: StoreError) {
+        failure = error
+        remaining = -1
     }
 
     private static var isOnItsWay: StoreError {

@@ -61,9 +61,16 @@ public final class KeyCursor {
     private func next<Result>(_ body: (ByteView) -> Result) throws(StoreError) -> Result? {
         guard unsafe try turns.begin() else { return nil }
         defer { unsafe turns.end() }
-        if let key = unsafe try scan?.next({ entry, _ in body(entry.key) }) { return key }
-        if let key = unsafe try transaction?.next({ key, _, _, _ in body(key) }) { return key }
-        return try past?.next { entry, _ in body(entry.key) }
+        do throws(StoreError) {
+            if let key = unsafe try scan?.next({ entry, _ in body(entry.key) }) { return key }
+            if let key = unsafe try transaction?.next({ key, _, _, _ in body(key) }) {
+                return key
+            }
+            return try past?.next { entry, _ in body(entry.key) }
+        } catch {
+            unsafe turns.fail(error)
+            throw error
+        }
     }
 }
 

@@ -19,9 +19,11 @@ public final class RecordCursor {
     /// By which records have expired.
     let now: UInt64
     @exclusivity(unchecked) private var turns: CursorTurns
+    private let isForwardScan: Bool
 
     init(_ steps: ScanSteps, _ dirtiness: Dirtiness, limit: Int? = nil) {
         unsafe scan = steps
+        isForwardScan = steps.order == .forward
         now = steps.moment.now
         self.dirtiness = dirtiness
         unsafe turns = CursorTurns(limit: limit)
@@ -29,6 +31,7 @@ public final class RecordCursor {
 
     init(_ steps: ChangeSteps, _ dirtiness: Dirtiness) {
         unsafe changes = steps
+        isForwardScan = false
         now = steps.moment.now
         self.dirtiness = dirtiness
         unsafe turns = CursorTurns(limit: nil)
@@ -36,6 +39,7 @@ public final class RecordCursor {
 
     init(_ steps: PastSteps, limit: Int? = nil) {
         past = steps
+        isForwardScan = false
         now = steps.scope.now
         dirtiness = steps.scope.dirtiness
         unsafe turns = CursorTurns(limit: limit)
@@ -43,7 +47,9 @@ public final class RecordCursor {
 
     /// The next record, or nil at the end. O(log n) at worst, usually O(1).
     ///
-    /// - Throws: `corruption` or `inputOutput` if a block cannot be read.
+    /// - Throws: `corruption` or `inputOutput` if a block cannot be read. Then the walk is over,
+    ///   and every later call throws the same; behind a single value that cannot be read it goes
+    ///   on.
     public func next() throws(StoreError) -> Record? {
         try next { (entry, tables) throws(StoreError) in
             try Record(entry, tables, self.dirtiness, now: self.now)
@@ -68,14 +74,21 @@ public final class RecordCursor {
     public func withNext<Result>(
         _ body: (_ key: RawSpan, _ value: RawSpan?) -> Result
     ) throws(StoreError) -> Result? {
-        guard unsafe scan?.order == .forward else {
+        guard isForwardScan else {
             return try next { (entry, tables) throws(StoreError) in
                 try Self.withSpans(of: entry, tables, now: self.now, body)
             }
         }
         guard unsafe try turns.begin() else { return nil }
         defer { unsafe turns.end() }
-        guard let entry = unsafe try scan!.nextEntry() else { return nil }
+        let next: Entry?
+        do throws(StoreError) {
+            next = unsafe try scan!.nextEntry()
+        } catch {
+            unsafe turns.fail(error)
+            throw error
+        }
+        guard let entry = next else { return nil }
         guard !entry.isApart else {
             return unsafe try Self.withSpans(of: entry, scan!.tables, now: now, body)
         }
@@ -120,8 +133,19 @@ public final class RecordCursor {
     ) throws(StoreError) -> Result? {
         guard unsafe try turns.begin() else { return nil }
         defer { unsafe turns.end() }
-        if let result = unsafe try scan?.next(body) { return result }
-        if let result = unsafe try changes?.next(body) { return result }
-        return try past?.next(body)
+        // A value that cannot be read does not end the walk.
+        var isAtRecord = false
+        func give(_ entry: Entry, _ tables: VersionTables) throws(StoreError) -> Result {
+            isAtRecord = true
+            return try body(entry, tables)
+        }
+        do throws(StoreError) {
+            if let result = unsafe try scan?.next(give) { return result }
+            if let result = unsafe try changes?.next(give) { return result }
+            return try past?.next(give)
+        } catch {
+            if !isAtRecord { unsafe turns.fail(error) }
+            throw error
+        }
     }
 }

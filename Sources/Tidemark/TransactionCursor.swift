@@ -49,6 +49,11 @@ public final class TransactionCursor {
     ) throws(StoreError) -> Result? {
         guard try turns.begin() else { return nil }
         defer { turns.end() }
-        return try steps.next(body)
+        do throws(StoreError) {
+            return try steps.next(body)
+        } catch {
+            turns.fail(error)
+            throw error
+        }
     }
 }

@@ -16,12 +16,12 @@ extension Engine {
                 monitor.broadcast()
                 continue
             }
-            isCompacting = true
+            compactor = CurrentThread.id
             monitor.unlock()
             let result = Result { () throws(StoreError) in try self.compactWhereDue() }
             views.reclaim()
             monitor.lock()
-            isCompacting = false
+            compactor = 0
             switch result {
             case .success(let hasCompacted): if hasCompacted { isCompactionWanted = true }
             // A segment that is damaged, or that the disk cannot read, cannot be merged. It stays
@@ -64,6 +64,7 @@ extension Engine {
     func waitForBackgroundWork() throws(StoreError) {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
+            try checkIsNoCompactor()
             while !isClosed, failure == nil,
                 !sealQueue.isEmpty || isSealing || isPreparing || isCompacting
                     || isCompactionWanted
@@ -79,21 +80,34 @@ extension Engine {
 
     // MARK: - By hand
 
+    /// Under `monitor`.
+    ///
+    /// - Throws: `invalidArgument` if it is the compacting thread that asks, by a closure that it
+    ///   has called: it would wait for itself.
+    func checkIsNoCompactor() throws(StoreError) {
+        guard compactor != CurrentThread.id else {
+            throw StoreError(
+                .invalidArgument,
+                "a closure has asked for what its own call is doing; let it return first")
+        }
+    }
+
     /// Takes the right to compact, and seals what is in the log. Whoever gets it gives it back with
     /// ``endCompaction()``.
     func beginCompaction() throws(StoreError) {
         monitor.lock()
         defer { monitor.unlock() }
         try checkWritable()
+        try checkIsNoCompactor()
         while isCompacting || isPreparing || sealQueue.count >= Limits.sealQueueMax {
             awaitBackground()
             try checkWritable()
         }
-        isCompacting = true
+        compactor = CurrentThread.id
         do throws(StoreError) {
             try sealActiveLog()
         } catch {
-            isCompacting = false
+            compactor = 0
             monitor.broadcast()
             throw error
         }
@@ -101,7 +115,7 @@ extension Engine {
 
     func endCompaction() {
         monitor.withLock {
-            isCompacting = false
+            compactor = 0
             monitor.broadcast()
         }
     }

@@ -383,7 +383,7 @@ extension Engine {
         try ownership?.check()
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number,
-            identity: manifest.identity, capacity: Self.rounded(capacity),
+            identity: identity, capacity: Self.rounded(capacity),
             reserving: Self.rounded(bytes),
             isPrepared: isPrepared, writesZeros: options.durability == .disk,
             storage: storage)

@@ -118,7 +118,6 @@ extension Engine {
                 durabilityChanged.broadcast()
             case .failure(let error):
                 stopWriting(error)
-                keepReadable(older + [log])
                 throw error
             }
         }

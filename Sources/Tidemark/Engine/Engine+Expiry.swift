@@ -65,11 +65,11 @@ extension Engine {
         guard options.compactsAutomatically, failure == nil, !isCompacting, expiresFrom <= now,
             sweepsFrom <= now
         else { return false }
-        isCompacting = true
+        compactor = CurrentThread.id
         monitor.unlock()
         let result = Result { () throws(StoreError) in try self.sweepAll() }
         monitor.lock()
-        isCompacting = false
+        compactor = 0
         let end = storage.wallClockMilliseconds()
         // A tenth of the time at most, and a store with few records that expire one by one is not
         // walked over for each of them.
@@ -109,15 +109,16 @@ extension Engine {
     func deleteExpired() throws(StoreError) -> Int {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
+            try checkIsNoCompactor()
             while isCompacting {
                 monitor.wait()
                 try checkWritable()
             }
-            isCompacting = true
+            compactor = CurrentThread.id
         }
         defer {
             monitor.withLock {
-                isCompacting = false
+                compactor = 0
                 monitor.broadcast()
             }
         }

@@ -193,10 +193,22 @@ extension Engine {
     ///
     /// After a failure nothing more is synced: what a failed sync left in doubt no second one
     /// settles. Whether anything is in doubt is told.
+    ///
+    /// The lock is given up only when nothing of this opening writes any more: not while another
+    /// thread compacts, and not by a second call that comes while the first is still at it.
     func close() throws(StoreError) {
+        let isFirst = monitor.withLock {
+            defer { isClosing = true }
+            return !isClosing
+        }
+        guard isFirst else {
+            // Whoever closes from within the work that is waited for is not kept waiting.
+            return monitor.withLock {
+                while !hasLetGo, compactor != CurrentThread.id { monitor.wait() }
+            }
+        }
         var result: Result<Void, StoreError> = .success(())
         let isWriter = monitor.withLock {
-            isClosing = true
             guard !isClosed, !options.isReadOnly else { return false }
             guard let failure else { return true }
             if hasUnsynced { result = .failure(.closedInDoubt(failure)) }
@@ -219,6 +231,9 @@ extension Engine {
         for thread in threads {
             thread.join()
         }
+        monitor.withLock {
+            while isCompacting, compactor != CurrentThread.id { monitor.wait() }
+        }
         if isWriter, options.runsInline { sealInline() }
         waiters.close()
         if isWriter, case .success = result {
@@ -226,6 +241,10 @@ extension Engine {
         }
         monitor.withLock { restingAdoption = nil }
         ownership?.release()
+        monitor.withLock {
+            hasLetGo = true
+            monitor.broadcast()
+        }
         if case .failure(let error) = result { events.end(.closed(error)) }
         events.end(.closed(nil))
         try result.get()

@@ -158,7 +158,7 @@ extension Engine {
         }
         let log = try LogSegment(
             reusing: spare.path, as: filePath(FileName.log(number)), number: number,
-            identity: manifest.identity, capacity: capacity, storage: storage)
+            identity: identity, capacity: capacity, storage: storage)
         try storage.syncDirectory(path)
         return log
     }
@@ -178,6 +178,7 @@ extension Engine {
         var phases = SealPhases()
         let writer = runWriter()
         try job.memtable.log.checkIsWhole()
+        _ = lap(&lapStart)
         try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
             cursor: MergeCursor(
@@ -201,6 +202,7 @@ extension Engine {
         // it was before, under a good checksum. Pages do not come back: if all are there now, they
         // were there all the time.
         try job.memtable.log.checkIsWhole()
+        _ = lap(&lapStart)
         try awaitTurn(of: job)
         try updateManifest(with: run, sealing: job)
         phases.install = lap(&lapStart)
@@ -267,7 +269,7 @@ extension Engine {
             let number = monitor.withLock { takeNumber() }
             return try SegmentWriter(
                 number: number, path: filePath(FileName.sealed(number)),
-                identity: manifest.identity,
+                identity: identity,
                 options: options, storage: storage, movingValuesOf: sparse)
         }
     }
@@ -281,7 +283,7 @@ extension Engine {
             segments.append(
                 try SealedSegment(
                     number: made.number, path: filePath(FileName.sealed(made.number)),
-                    identity: manifest.identity, storage: storage, cache: cache,
+                    identity: identity, storage: storage, cache: cache,
                     valueFiles: valueFiles))
         }
         return SegmentRun(segments)

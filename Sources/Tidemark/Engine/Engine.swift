@@ -17,6 +17,7 @@ final class Engine: @unchecked Sendable {
     let options: StoreOptions
     let budget: MemoryBudget
     let storage: any Storage
+    let identity: StoreIdentity
     let cache: BlockCache
     let valueFiles: ValueFiles
     let waiters = ChangeWaiters()
@@ -74,7 +75,9 @@ final class Engine: @unchecked Sendable {
     var sealingCount = 0
     /// Of these, those that are sealed in the memory of merging, which does not begin meanwhile.
     var mergeShareLoans = 0
-    var isCompacting = false
+    /// The thread that has the right to compact, 0 if none has.
+    var compactor: UInt = 0
+    var isCompacting: Bool { compactor != 0 }
     var isCompactionWanted = false
     /// No record of any dataset expires before this, in milliseconds since 1970.
     var expiresFrom: UInt64
@@ -105,6 +108,8 @@ final class Engine: @unchecked Sendable {
     var isClosed = false
     /// Closing has begun: what is under way makes haste, or gives up.
     var isClosing = false
+    /// Closing has given up the lock.
+    var hasLetGo = false
     var threads: [BackgroundThread] = []
     var counted = EngineCounters()
     var recovery = RecoveryFindings()
@@ -119,6 +124,7 @@ final class Engine: @unchecked Sendable {
         options.segmentEntriesMax = budget.segmentEntriesMax
         self.options = options
         self.storage = storage
+        identity = manifest.identity
         self.manifest = manifest
         self.cache = cache
         valueFiles = ValueFiles(identity: manifest.identity, storage: storage, events: events)
@@ -159,17 +165,18 @@ final class Engine: @unchecked Sendable {
         monitor.withLock { isClosed ? .closed(path) : unreadable ?? .closed(path) }
     }
 
-    /// After a failed sync of logs: what was appended to them is kept as it is, and read on only
-    /// if all of it is what was appended. Under `monitor`.
+    /// After a failure after which the kernel may let go of what it could not write: all logs that
+    /// are not sealed are kept in memory as they are, and read on only if they are what was
+    /// appended. Under `monitor`.
     ///
     /// The kernel may drop a page that it could not write, and the next look at it reads an older
     /// one from the disk (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
-    func keepReadable(_ logs: [LogSegment]) {
+    private func keepReadable() {
+        let logs = sealQueue.map(\.memtable.log) + (active.map { [$0.log] } ?? [])
+        // Without memory for it the log stays where it is, and may be whole there.
+        for log in logs { try? log.detach() }
         do {
-            for log in logs {
-                try log.detach()
-                try log.checkIsWhole()
-            }
+            for log in logs { try log.checkIsWhole() }
         } catch {
             unreadable = error
             refusesReaders.store(true, ordering: .releasing)
@@ -199,6 +206,7 @@ final class Engine: @unchecked Sendable {
         if failure == nil {
             failure = error
             events.tell(.writerStopped(error))
+            if error.code == .inputOutput || error.code == .corruption { keepReadable() }
         }
         monitor.broadcast()
         durabilityChanged.broadcast()

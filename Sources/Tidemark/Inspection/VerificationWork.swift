@@ -153,7 +153,7 @@ final class VerificationWork: @unchecked Sendable {
         if let segment = segments.popFirst() { return open(segment) }
         guard let log = logs.popFirst() else { return nil }
         return piece(of: log.byteCount) { [manifest] part in
-            Verifier.check(log.log, manifest, &part)
+            Verifier.check(log, manifest, &part)
         }
     }
 

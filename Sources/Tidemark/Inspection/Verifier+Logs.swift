@@ -2,13 +2,17 @@
 // the next whole block, so that a second hole is told of as well.
 
 extension Verifier {
+    /// - Parameter verified: with the bytes of the log that are looked at: behind them a writer may
+    ///   be at work, or have given space back.
     static func check(
-        _ log: LogSegment, _ manifest: Manifest, _ report: inout VerificationReport
+        _ verified: VerifiedLog, _ manifest: Manifest, _ report: inout VerificationReport
     ) {
+        let log = verified.log
+        let bytes = log.bytes(through: Int(verified.byteCount))
         report.filesChecked += 1
         var isCutShort = false
         do throws(StoreError) {
-            guard let header = try header(of: log, manifest) else { return }
+            guard let header = try header(of: log, bytes, manifest) else { return }
             guard header.identity == manifest.identity else {
                 // None of its blocks is meant to be here.
                 return report.damages.append(
@@ -22,16 +26,16 @@ extension Verifier {
             report.damages.append(error)
             isCutShort = log.reserved < FileHeader.byteCount
         }
-        checkBlocks(of: log, manifest, isCutShort: isCutShort, &report)
+        checkBlocks(of: log, bytes, manifest, isCutShort: isCutShort, &report)
     }
 
     /// - Parameter isCutShort: whether the end of the file is missing, which was told: then a hole
     ///   with nothing behind it is no other damage.
     private static func checkBlocks(
-        of log: LogSegment, _ manifest: Manifest, isCutShort: Bool,
+        of log: LogSegment, _ bytes: ByteView, _ manifest: Manifest, isCutShort: Bool,
         _ report: inout VerificationReport
     ) {
-        var scanner = LogScanner(log.bytes, segment: log.number, log.identity)
+        var scanner = LogScanner(bytes, segment: log.number, log.identity)
         check(&scanner, of: log, VersionTables(), &report)
         guard !scanner.isEnded else { return }
         scanner.lookBehindEnd()
@@ -92,15 +96,14 @@ extension Verifier {
     /// of the log whose file it was before. It holds nothing yet, and opening and repair pass over
     /// it, too.
     private static func header(
-        of log: LogSegment, _ manifest: Manifest
+        of log: LogSegment, _ bytes: ByteView, _ manifest: Manifest
     ) throws(StoreError) -> FileHeader? {
-        let head = unsafe ByteView(
-            base: log.bytes.base, count: min(log.reserved, FileHeader.byteCount))
+        let head = bytes.prefix(FileHeader.byteCount)
         do {
             return try FileHeader(
                 head, expecting: .log, segment: log.number, identity: nil, path: log.path)
         } catch let error where error.code == .corruption || error.code == .notAStore {
-            guard provesDurable(log, manifest) else { return nil }
+            guard provesDurable(log, bytes, manifest) else { return nil }
             guard head.array.contains(where: { $0 != 0 }) else {
                 throw Malformed("the header of a log with durable blocks is missing")
                     .error(in: log.path, at: 0)
@@ -110,9 +113,11 @@ extension Verifier {
     }
 
     /// As opening sees it: see `Engine.recoverLogs()`.
-    private static func provesDurable(_ log: LogSegment, _ manifest: Manifest) -> Bool {
+    private static func provesDurable(
+        _ log: LogSegment, _ bytes: ByteView, _ manifest: Manifest
+    ) -> Bool {
         guard log.number != manifest.closedLog else { return true }
-        var scanner = LogScanner(log.bytes, segment: log.number, log.identity, from: 0)
+        var scanner = LogScanner(bytes, segment: log.number, log.identity, from: 0)
         scanner.lookBehindEnd()
         return scanner.markMax > 0
             || scanner.hasBlockBehindEnd && log.number < manifest.closedLog

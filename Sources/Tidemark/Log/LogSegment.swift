@@ -177,6 +177,11 @@ final class LogSegment: @unchecked Sendable {
         unsafe ByteView(UnsafeRawBufferPointer(rebasing: region[..<reserved]))
     }
 
+    /// The first bytes, which must be reserved.
+    func bytes(through count: Int) -> ByteView {
+        unsafe ByteView(UnsafeRawBufferPointer(rebasing: region[..<count]))
+    }
+
     /// Behind the last byte.
     var limit: UnsafeRawPointer { unsafe UnsafeRawPointer(region.baseAddress! + region.count) }
 
@@ -331,6 +336,7 @@ final class LogSegment: @unchecked Sendable {
     /// - Throws: `corruption` if the mapping shows something else.
     func checkIsWhole() throws(StoreError) {
         guard appended > FileHeader.byteCount else { return }
+        try file.populate(offset: 0, count: appended)
         var scanner = LogScanner(bytes.prefix(appended), segment: number, identity)
         while scanner.next() != nil {}
         guard scanner.offset == appended else {

@@ -59,11 +59,14 @@ final class StoreOwnership: Sendable {
     /// - Parameters:
     ///   - file: the new one, durable under another name.
     ///   - rename: puts it in the place of the one before.
-    /// - Throws: `writerStopped` if the one before is not ours any more; what `rename` throws.
+    /// - Throws: `closed` if the lock was given up; `writerStopped` if the one before is not ours
+    ///   any more; what `rename` throws.
     func replaceManifest(
         by file: any StorageFile, _ rename: () throws(StoreError) -> Void
     ) throws(StoreError) {
         try holding.withLock { (holding) throws(StoreError) in
+            // Whoever has the lock by now has a manifest of his own.
+            guard holding != nil else { throw .closed(manifestPath) }
             try check(holding)
             try rename()
             holding?.manifest = file

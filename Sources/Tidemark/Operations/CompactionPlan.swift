@@ -49,7 +49,7 @@ final class CompactionPlan {
             nextNumber += 1
             let writer = try SegmentWriter(
                 number: nextNumber, path: "planned/\(nextNumber)",
-                identity: engine.manifest.identity,
+                identity: engine.identity,
                 options: engine.options, storage: DiscardingStorage(base: engine.storage),
                 movingValuesOf: sparse)
             made.append(writer)

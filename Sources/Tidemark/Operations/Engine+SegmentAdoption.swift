@@ -82,7 +82,7 @@ extension Engine {
                     segments.append(
                         try SealedSegment(
                             number: number, path: filePath(FileName.sealed(number)),
-                            identity: manifest.identity, storage: storage, cache: cache,
+                            identity: identity, storage: storage, cache: cache,
                             valueFiles: valueFiles))
                 }
                 runs.append(SegmentRun(segments))
@@ -108,12 +108,13 @@ extension Engine {
     func takeCompaction() throws(StoreError) {
         try monitor.withLock { () throws(StoreError) in
             try checkWritable()
+            try checkIsNoCompactor()
             // As a merge does, it makes segments.
             while isCompacting || mergeShareLoans > 0 {
                 awaitBackground()
                 try checkWritable()
             }
-            isCompacting = true
+            compactor = CurrentThread.id
         }
     }
 

@@ -23,7 +23,7 @@ struct FileIdentity {
             self.init(name, header.kind, header.segment, header, header.identity)
             return
         }
-        let store = try Self.store(ofFilesIn: directory, storage: storage)
+        let store = try StoreIdentity.found(inDirectory: directory, storage: storage)
         let endings: [(String, FileHeader.Kind)] = [
             (".seg", .sealed), (".log", .log), (".val", .values),
         ]
@@ -50,25 +50,6 @@ struct FileIdentity {
         self.number = number
         self.header = header
         self.store = store
-    }
-
-    /// The first store of which a file in a directory says that it is of it, the manifest before
-    /// all others.
-    private static func store(
-        ofFilesIn directory: String, storage: any Storage
-    ) throws(StoreError) -> StoreIdentity? {
-        let files = try storage.listDirectory(directory).filter { name in
-            [".seg", ".log", ".val"].contains { FileName.number(in: name, ending: $0) != nil }
-        }
-        for name in [Manifest.fileName] + files.sorted() {
-            let found = try unlessDamaged { () throws(StoreError) in
-                try SalvageFile(
-                    name, number: 0, in: directory, identity: nil, storage: storage
-                ).identity
-            }
-            if let found, let found { return found }
-        }
-        return nil
     }
 
     /// Of whatever kind and number it says that it is; nil if it is damaged.

@@ -116,6 +116,9 @@ final class Salvage {
                 < (right.value.segments, right.value.logs, right.key.tag)
         }
         identity = likeliest?.key
+        if identity == nil {
+            identity = try StoreIdentity.found(inDirectory: path, storage: storage)
+        }
     }
 
     /// nil if it is missing, or the disk cannot read any of it.
@@ -201,6 +204,12 @@ final class Salvage {
             guard !isCut else { break }
             let log = SalvagedLog(
                 file, header: header, durable: durable, isEndKnown: manifest != nil)
+            if file.identity == nil, !file.isAllZeros {
+                note(
+                    .block, file.name, byteCount: UInt64(file.byteCount),
+                    "no file of the store tells its secret, without which nothing in the log can "
+                        + "be known for its own")
+            }
             // A log that was prepared and never begun has no block of its own.
             if log.isEmpty, header == nil, file.number != closed { continue }
             isCut = log.isCut

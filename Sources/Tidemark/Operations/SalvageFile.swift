@@ -152,6 +152,14 @@ final class SalvageFile {
         return nil
     }
 
+    /// Whether nothing but zeros can be read.
+    var isAllZeros: Bool {
+        stride(from: 0, to: bytes.count, by: Self.pageBytes).allSatisfy { start in
+            view(start, min(Self.pageBytes, bytes.count - start))?.array.allSatisfy { $0 == 0 }
+                ?? true
+        }
+    }
+
     /// The payload of a block, decompressed if it is; nil if it does not decompress.
     func payload(_ found: FoundBlock) -> Block? {
         let handle = BlockHandle(

@@ -110,9 +110,7 @@ package final class SegmentAdoption: @unchecked Sendable {
             }
         }
         try engine.ownership?.check()
-        let (number, identity) = engine.monitor.withLock {
-            (engine.takeNumber(), engine.manifest.identity)
-        }
+        let (number, identity) = (engine.monitor.withLock { engine.takeNumber() }, engine.identity)
         var journal: PartJournal?
         if let peer {
             journal = try PartJournal(

@@ -128,7 +128,7 @@ package struct MergePage: Sendable {
 
     package func key(at index: Int) -> [UInt8] {
         let item = items[index]
-        return Array(bytes[Int(item.keyOffset)..<Int(item.keyOffset + item.keyCount)])
+        return Array(bytes[Int(item.keyOffset)..<(Int(item.keyOffset) + Int(item.keyCount))])
     }
 
     /// Whether its keys rise from one record to the next, and all are of a range.

@@ -134,6 +134,9 @@ struct SegmentCursor {
             entry = nil
             return
         }
+        // Should this fail, nothing points to where the block before was.
+        view = nil
+        entry = nil
         if isWalk, !populated.contains(number) {
             populated = number..<parts.populate(ahead: number)
         }

@@ -94,16 +94,21 @@ extension SegmentParts {
             if block >= populated { populated = max(block, populate(ahead: block)) }
             if block >= populated { try populate(block) }
             let (base, handle) = unsafe try stored(block)
-            try unsafe checkChecksum(base, handle)
             let start = bytes.count
             unsafe bytes.append(
                 contentsOf: UnsafeRawBufferPointer(
                     start: base - BlockHeader.byteCount,
                     count: BlockHeader.byteCount + Int(handle.storedCount)))
-            // The checksum of the file is made with the store's secret.
-            unsafe bytes.withUnsafeMutableBytes {
-                let base = unsafe $0.baseAddress! + start
+            // The checksum of the file is made with the store's secret. It is compared in the copy,
+            // which nobody changes before it gets another.
+            let isMeant = unsafe bytes.withUnsafeMutableBytes { copy in
+                let base = unsafe copy.baseAddress! + start
+                guard unsafe self.isMeant(base, handle) else { return false }
                 unsafe BlockHeader(at: base).seal(at: base, nil)
+                return true
+            }
+            guard isMeant else {
+                throw damaged("block data: the checksum does not match", at: handle.offset)
             }
         }
         return wanted.upperBound

@@ -175,14 +175,20 @@ final class SegmentParts: @unchecked Sendable {
     func checkChecksum(
         _ base: UnsafeRawPointer, _ handle: BlockHandle
     ) throws(StoreError) {
-        let start = unsafe base - BlockHeader.byteCount
+        guard unsafe isMeant(base - BlockHeader.byteCount, handle) else {
+            throw damaged("block data: the checksum does not match", at: handle.offset)
+        }
+    }
+
+    /// Whether a data block, header first, is the one that a handle means.
+    @inline(__always)
+    func isMeant(_ start: UnsafeRawPointer, _ handle: BlockHandle) -> Bool {
         let header = unsafe BlockHeader(at: start)
-        guard
-            unsafe BlockHeader.checksum(
-                at: start, storedCount: Int(handle.storedCount), identity) == header.checksum,
-            header.kind == BlockHeader.Kind.data.rawValue,
-            header.segment == UInt32(truncatingIfNeeded: footer.segment), header.epoch == 0
-        else { throw damaged("block data: the checksum does not match", at: handle.offset) }
+        guard header.storedCount == handle.storedCount else { return false }
+        let checksum = unsafe BlockHeader.checksum(
+            at: start, storedCount: Int(handle.storedCount), identity)
+        return checksum == header.checksum && header.kind == BlockHeader.Kind.data.rawValue
+            && header.segment == UInt32(truncatingIfNeeded: footer.segment) && header.epoch == 0
     }
 
     private func checkEntries(

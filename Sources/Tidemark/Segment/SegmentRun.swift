@@ -192,9 +192,9 @@ struct RunCursor {
 
     private mutating func enter(_ number: Int) throws(StoreError) {
         guard index != number else { return }
-        index = number
         let segment = run.segments[number]
         cursor = try SegmentCursor(segment, skipping: skipped[segment.number] ?? [])
+        index = number
     }
 
     mutating func seek(to position: EntryPosition) throws(StoreError) {

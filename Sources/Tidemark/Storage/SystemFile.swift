@@ -134,6 +134,8 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     }
 
     func mapForReading() throws(StoreError) -> UnsafeRawBufferPointer {
+        // Whoever tries again after it failed to read something does not map once more.
+        if let mapping = unsafe mapping { return UnsafeRawBufferPointer(mapping) }
         let size = Int(try size())
         guard size > 0 else { return unsafe UnsafeRawBufferPointer(start: nil, count: 0) }
         return unsafe UnsafeRawBufferPointer(try map(size, PROT_READ))
@@ -216,13 +218,16 @@ final class SystemFile: StorageFile, @unchecked Sendable {
 
     func detachMapping(count: Int) throws(StoreError) {
         guard let region = unsafe mapping, count > 0 else { return }
-        let size = min((count + 4_095) & ~4_095, region.count & ~4_095)
+        // What the disk cannot read is an error here, and not a signal below.
+        try populate(offset: 0, count: count)
+        // The mapping has whole pages, too.
+        let size = (min(count, region.count) + 4_095) & ~4_095
         let copy = unsafe mmap(
             nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let copy = unsafe copy, unsafe copy != MAP_FAILED else {
             throw .system("cannot map \(size) bytes", path: path)
         }
-        unsafe copy.copyMemory(from: region.baseAddress!, byteCount: min(count, size))
+        unsafe copy.copyMemory(from: region.baseAddress!, byteCount: min(count, region.count))
         guard unsafe tidemark_move_mapping(copy, size, region.baseAddress!) == 0 else {
             let failure = errno
             unsafe munmap(copy, size)

@@ -1,5 +1,11 @@
 internal import Glibc
 
+/// The thread that asks.
+enum CurrentThread {
+    /// Not 0, and no other thread's while this one lives.
+    static var id: UInt { UInt(pthread_self()) }
+}
+
 /// A thread of its own for work that blocks: sealing, compaction. Not a task, so that it never
 /// takes one of the few threads of the concurrency runtime.
 final class BackgroundThread: @unchecked Sendable {

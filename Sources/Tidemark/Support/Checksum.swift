@@ -1,6 +1,7 @@
 internal import CXXHash
 
-/// XXH3-64 (Yann Collet, xxHash 0.8) of the bytes: the checksum of every block and message.
+/// XXH3-64 (Yann Collet, xxHash 0.8) of the bytes: the checksum of messages, of file headers and of
+/// the parts of hash indexes. That of blocks is made with a secret: see ``StoreIdentity``.
 package func checksum64(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     unsafe XXH3_64bits(bytes.baseAddress, bytes.count)
 }

@@ -17,7 +17,7 @@ struct ForgedBlockTests {
         var number: UInt32 = 0
         while bytes.count < 24 << 10 {
             number = number % 127 + 1
-            bytes += forgedBlock(1, of: number, mark: 0x7FFF_FFF8, epoch: 1, []) {
+            unsafe bytes += forgedBlock(1, of: number, mark: 0x7FFF_FFF8, epoch: 1, []) {
                 unsafe checksum64($0)
             }
         }
@@ -105,7 +105,7 @@ struct ForgedBlockTests {
             records[bytes(key)] = value
         }
         let file = knowingSecret ? try Files.read("\(path)/MANIFEST") : nil
-        let forged = try ForgedEntries().blocks { part in
+        let forged = try unsafe ForgedEntries().blocks { part in
             guard let file else { return unsafe checksum64(part) }
             return unsafe storeChecksum64(part, inFile: file)
         }
@@ -265,7 +265,7 @@ private struct ForgedEntries {
         var bytes: [UInt8] = []
         for number in UInt32(1)...24 {
             for part in parts {
-                bytes += forgedBlock(
+                unsafe bytes += forgedBlock(
                     part.kind, of: number, mark: part.kind == 1 ? 0 : UInt32(part.stored.count),
                     epoch: part.kind == 1 ? 1_000 : 0, part.stored, checksum: checksum)
                 bytes += [UInt8](repeating: 0, count: (8 - bytes.count % 8) % 8)

@@ -83,7 +83,7 @@ private final class ForgedStore {
     private static func mark(_ key: [UInt8], _ value: [UInt8]) -> [UInt8] {
         let both = key + [0] + value
         let hash = unsafe both.withUnsafeBytes { unsafe checksum128($0) }
-        return withUnsafeBytes(of: hash.high) { unsafe Array($0) }
+        return unsafe withUnsafeBytes(of: hash.high) { unsafe Array($0) }
             + withUnsafeBytes(of: hash.low) { unsafe Array($0) }
     }
 
@@ -266,7 +266,7 @@ private struct Forger {
         let checksum = unsafe footer.withUnsafeBytes {
             unsafe identity?.checksum($0) ?? checksum64($0)
         }
-        return footer + withUnsafeBytes(of: checksum.littleEndian) { unsafe Array($0) }
+        return unsafe footer + withUnsafeBytes(of: checksum.littleEndian) { unsafe Array($0) }
     }
 
     private mutating func header(_ kind: FileHeader.Kind) -> [UInt8] {

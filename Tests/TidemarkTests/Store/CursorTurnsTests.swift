@@ -23,7 +23,7 @@ struct CursorTurnsTests {
     /// Walks by a step that calls a closure, from which it steps again, once.
     private func refuses<Cursor>(
         _ cursor: Cursor, _ step: (Cursor, () -> Void) throws -> Bool,
-        again: (Cursor) throws -> Void
+        again: @escaping (Cursor) throws -> Void
     ) throws {
         var count = 0
         var refusals = 0

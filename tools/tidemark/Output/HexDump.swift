@@ -45,7 +45,7 @@ struct HexDump {
     private func write(_ field: ByteField, isContent: Bool) throws {
         let room = output.columns - Self.leftColumns
         let isLong = !isFull && field.bytes.count > 2 * Self.shownMax
-        let shown = isLong ? field.bytes.prefix(Self.shownMax) : field.bytes
+        let shown = isLong ? field.shownBytes.prefix(Self.shownMax) : field.shownBytes
         let meanings =
             field.meaning.isEmpty
             ? [] : TerminalText.wrapped(TerminalText.oneLine(field.meaning), columnsMax: room)
@@ -121,7 +121,7 @@ struct HexDump {
                 line.add("group", field.group)
                 line.add("field", field.name)
                 line.add("meaning", field.meaning)
-                line.add("base64", Base64.encode(Array(field.bytes)))
+                line.add("base64", Base64.encode(Array(field.shownBytes)))
                 try output.write(line.line)
             }
         }

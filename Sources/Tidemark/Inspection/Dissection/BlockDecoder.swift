@@ -61,7 +61,8 @@ struct BlockDecoder {
             let field = ByteField(
                 offset: offset + UInt64(BlockHeader.byteCount), bytes: stored,
                 count: UInt64(header.storedCount), group: "", name: "content",
-                meaning: "too large to be shown whole")
+                meaning: Int(header.storedCount) > FileDissection.contentBytesMax
+                    ? "too large to be shown whole" : "no file tells the store's secret")
             return FilePart(title: title, fields: reader.fields + [field])
         }
         guard isWhole else {

@@ -12,6 +12,13 @@ package struct ByteField: Hashable, Sendable {
     package let name: String
     /// What it says; empty where the bytes are to be read as text.
     package let meaning: String
+    /// Whether it is nobody's business: see ``shownBytes``.
+    package var isSecret = false
+
+    /// The bytes, or as many zeros in the place of a secret.
+    package var shownBytes: ArraySlice<UInt8> {
+        isSecret ? [UInt8](repeating: 0, count: bytes.count)[...] : bytes
+    }
 
     package var endOffset: UInt64 { offset + count }
 }
@@ -78,6 +85,14 @@ struct FieldReader {
         }
         position += count
         return taken
+    }
+
+    /// Takes bytes that are not to be shown.
+    mutating func takeSecret(
+        _ count: Int, _ name: String, _ meaning: String
+    ) throws(Malformed) {
+        try take(count, name) { _ in meaning }
+        fields[fields.count - 1].isSecret = true
     }
 
     /// A little-endian number of one to eight bytes.

@@ -12,6 +12,7 @@ package final class FileDissection {
 
     let file: any StorageFile
     let size: UInt64
+    private let storage: any Storage
     private var offset: UInt64 = 0
     private var stage = Stage.start
     private var decoder: BlockDecoder
@@ -34,6 +35,7 @@ package final class FileDissection {
     init(
         path: String, storage: any Storage, datasetName: @escaping (DatasetID) -> String?
     ) throws(StoreError) {
+        self.storage = storage
         file = try storage.openFile(path, .read)
         size = try file.size()
         decoder = BlockDecoder(datasetName: datasetName)
@@ -75,6 +77,11 @@ package final class FileDissection {
         offset = count
         identity = unsafe bytes.withUnsafeBytes {
             FileHeader.identity(in: unsafe ByteView($0))
+        }
+        if identity == nil {
+            // Of another file of the store, if there is one.
+            identity = try? StoreIdentity.found(
+                inDirectory: FileName.parent(of: file.path), storage: storage)
         }
         var reader = FieldReader(bytes[...], at: 0)
         let kind = FileFields.header(&reader, decoder: &decoder)
@@ -160,7 +167,7 @@ package final class FileDissection {
             isWhole = checksum == header.checksum
         }
         // Behind the end of a log lies what a crash or an earlier use has left.
-        if isWhole == false, decoder.isLog {
+        if isWhole != true, decoder.isLog, !isLarge {
             offset = start
             return nil
         }

@@ -18,7 +18,7 @@ enum FileFields {
             try reader.number(8, "log before") { $0 == 0 ? "none" : "\($0)" }
             try reader.number(8, "bytes it may have")
             try reader.number(8, "tag of the store") { String($0, radix: 16) }
-            try reader.take(16, "secret") { _ in "what its checksums are made with" }
+            try reader.takeSecret(16, "secret", "of its checksums; not shown")
             try reader.number(8, "checksum") { String($0, radix: 16) }
         } catch {
             reader.takeRest("damaged", error.what)
