@@ -157,30 +157,40 @@ final class Engine: @unchecked Sendable {
     /// Under `monitor`.
     func checkOpen() throws(StoreError) {
         guard !isClosed else { throw .closed(path) }
+        guard unreadable != nil else { return }
+        keepReadable()
         if let unreadable { throw unreadable }
     }
 
-    /// What a reader is told that ``refusesReaders`` turns away. Takes `monitor`.
-    var refusal: StoreError {
-        monitor.withLock { isClosed ? .closed(path) : unreadable ?? .closed(path) }
+    /// Tells a reader whom ``refusesReaders`` turns away why. Takes `monitor`.
+    ///
+    /// - Throws: `closed`; what cannot be read, if that is still so.
+    func checkReadable() throws(StoreError) {
+        monitor.lock()
+        defer { monitor.unlock() }
+        try checkOpen()
     }
 
     /// After a failure after which the kernel may let go of what it could not write: all logs that
     /// are not sealed are kept in memory as they are, and read on only if they are what was
-    /// appended. Under `monitor`.
+    /// appended. Where that cannot be known now, for want of memory or since the disk does not
+    /// answer, readers are turned away, and each tries again. Under `monitor`.
     ///
     /// The kernel may drop a page that it could not write, and the next look at it reads an older
     /// one from the disk (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
     private func keepReadable() {
-        let logs = sealQueue.map(\.memtable.log) + (active.map { [$0.log] } ?? [])
-        // Without memory for it the log stays where it is, and may be whole there.
-        for log in logs { try? log.detach() }
+        guard unreadable?.code != .corruption else { return }
         do {
-            for log in logs { try log.checkIsWhole() }
+            for log in sealQueue.map(\.memtable.log) + (active.map { [$0.log] } ?? []) {
+                try log.detach()
+                try log.checkIsWhole()
+            }
+            unreadable = nil
+            if !isClosed { refusesReaders.store(false, ordering: .releasing) }
         } catch {
             unreadable = error
             refusesReaders.store(true, ordering: .releasing)
-            events.tellDamage(error)
+            if error.code == .corruption { events.tellDamage(error) }
         }
     }
 

@@ -84,7 +84,7 @@ extension Engine {
     ) throws(StoreError) -> FoundEntry? {
         let sequenceMax = visibleSequence.load(ordering: .acquiring)
         let id = state.visibleID
-        guard !refusesReaders.load(ordering: .acquiring) else { throw refusal }
+        if refusesReaders.load(ordering: .acquiring) { try checkReadable() }
         guard id != 0 else { throw .datasetNotFound(state.name) }
         return try unsafe pass.view.withBorrowed { (view) throws(StoreError) in
             try view.newest(of: key, in: id, sequenceMax: sequenceMax)

@@ -154,7 +154,7 @@ extension Engine {
                 continue
             }
             // Closing waits for this thread.
-            guard !refusesReaders.load(ordering: .relaxed) else { throw refusal }
+            if refusesReaders.load(ordering: .relaxed) { try checkReadable() }
             if let next = gaps.gap(around: entry.key, in: dataset, at: moment) {
                 guard let upperBound = next.upperBound else { break walk }
                 try KeyPosition(dataset: dataset, key: upperBound).withPosition {

@@ -181,8 +181,10 @@ struct ScanSteps {
                 let key = decidedKey
                 unsafe key.withUnsafeBytes { unsafe endStretch(at: ByteView($0)) }
             }
-            try cursor.advance()
+            // From a record that is given out the next call goes on, and fails if it cannot: the
+            // record is not lost by it.
             if let result { return result }
+            try cursor.advance()
         }
         if isInStretch { endStretch(at: nil) }
         return nil
