@@ -77,7 +77,8 @@ private final class NestedCrashes: Sendable {
         var disks = 0
     }
 
-    /// Of so many calls of the life one is a moment to look at.
+    /// Of so many calls of the life one is a moment to look at, one deep. Each level more has some
+    /// six times as many disks for each moment.
     private static let lifeOneIn = 12
     /// Of so many calls of a recovery.
     private static let recoveryOneIn = 5
@@ -130,7 +131,7 @@ private final class NestedCrashes: Sendable {
 
     /// Called at every call of the life; mostly goes by.
     private func look(at moment: String) {
-        let oneIn = max(1, Self.lifeOneIn / schedules(1).count)
+        let oneIn = max(1, Self.lifeOneIn * (deep * deep) / schedules(1).count)
         let drawn = state.withLock { state -> (Workload, SeededGenerator)? in
             guard state.failure == nil, state.random.oneIn(oneIn) else { return nil }
             return (state.workload, state.random.split())
