@@ -13,7 +13,7 @@ public enum PastMoment: Hashable, Sendable {
 
     /// The last moment of a millisecond, counted since 1970-01-01 UTC.
     public static func milliseconds(_ milliseconds: UInt64) -> PastMoment {
-        .time(HybridTime(milliseconds: min(milliseconds, 1 << 48 - 1), counter: .max))
+        .time(HybridTime(endOfMillisecond: milliseconds))
     }
 }
 

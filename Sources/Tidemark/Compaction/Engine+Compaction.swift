@@ -262,8 +262,7 @@ extension Engine {
             let runs = view.runs.flatMap { run in
                 replacements.first { $0.old === run }?.new ?? [run]
             }
-            return ReadView(
-                memtables: view.memtables, runs: runs, keyHash: view.keyHash)
+            return view.with(runs: runs)
         }
         for segment in removed { try storage.remove(segment.path) }
         try removeValueFiles(of: removed)

@@ -25,8 +25,7 @@ extension HybridTime {
     static func latestBelieved(at storage: any Storage, aheadMax: Duration) -> HybridTime {
         let (sum, overflow) = storage.wallClockMilliseconds().addingReportingOverflow(
             aheadMax.millisecondsClamped)
-        let most: UInt64 = 1 << 48 - 1
-        return HybridTime(milliseconds: overflow ? most : min(sum, most), counter: .max)
+        return HybridTime(endOfMillisecond: overflow ? .max : sum)
     }
 
     /// So little later that nothing else lies in between. Whoever asks has bounded the time.

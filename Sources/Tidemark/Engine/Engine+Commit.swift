@@ -338,7 +338,7 @@ extension Engine {
         keyCountBefore = old.keyCount
         log.begin(
             header: FileHeader(
-                kind: .log, segment: log.number, identity: manifest.identity,
+                kind: .log, segment: log.number, identity: identity,
                 madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
                 capacity: UInt64(log.capacity)))
         unsyncedLogs.append(old.log)
@@ -346,9 +346,7 @@ extension Engine {
         active = next
         updatePace()
         catalog.begin(next.era)
-        views.replace {
-            ReadView(memtables: [next] + $0.memtables, runs: $0.runs, keyHash: $0.keyHash)
-        }
+        views.replace { $0.with(memtables: [next] + $0.memtables) }
         monitor.broadcast()
     }
 
@@ -383,16 +381,13 @@ extension Engine {
         try ownership?.check()
         let log = try LogSegment(
             creating: filePath(FileName.log(number)), number: number,
-            identity: identity, capacity: Self.rounded(capacity),
-            reserving: Self.rounded(bytes),
+            identity: identity, capacity: Pages.roundedUp(capacity),
+            reserving: Pages.roundedUp(bytes),
             isPrepared: isPrepared, writesZeros: options.durability == .disk,
             storage: storage)
         try storage.syncDirectory(path)
         return log
     }
-
-    /// To whole pages.
-    static func rounded(_ bytes: Int) -> Int { (bytes + 4_095) & ~4_095 }
 
     func takeNumber() -> UInt64 {
         defer { nextNumber += 1 }

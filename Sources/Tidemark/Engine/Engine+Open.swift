@@ -134,7 +134,7 @@ extension Engine {
             runs.append(SegmentRun(run.map(\.segment)))
             rest = rest.dropFirst(run.count)
         }
-        engine.views.replace { ReadView(memtables: [], runs: runs, keyHash: $0.keyHash) }
+        engine.views.replace { $0.with(runs: runs) }
         try engine.recoverLogs()
         return engine
     }
@@ -153,10 +153,7 @@ extension Engine {
     func makeActive(_ memtable: Memtable) {
         active = memtable
         catalog.begin(memtable.era)
-        views.replace {
-            ReadView(
-                memtables: [memtable] + $0.memtables, runs: $0.runs, keyHash: $0.keyHash)
-        }
+        views.replace { $0.with(memtables: [memtable] + $0.memtables) }
     }
 
     /// Files that a crash left behind: they belong to nothing.

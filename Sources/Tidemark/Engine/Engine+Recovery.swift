@@ -277,10 +277,7 @@ extension Engine {
 
     /// Queues a complete log for sealing.
     private func handOver(_ memtable: Memtable, nextLog: UInt64) {
-        views.replace {
-            ReadView(
-                memtables: [memtable] + $0.memtables, runs: $0.runs, keyHash: $0.keyHash)
-        }
+        views.replace { $0.with(memtables: [memtable] + $0.memtables) }
         guard !options.isReadOnly else { return }
         unsyncedLogs.append(memtable.log)
         sealQueue.append(sealJob(for: memtable, nextLog: nextLog))

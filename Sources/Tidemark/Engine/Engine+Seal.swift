@@ -149,7 +149,7 @@ extension Engine {
     private func makeOrReuseLog(_ number: UInt64) throws(StoreError) -> LogSegment {
         try ownership?.check()
         views.reclaim()
-        let capacity = Self.rounded(options.segmentBytes)
+        let capacity = Pages.roundedUp(options.segmentBytes)
         let (spare, others) = recycler.claim(capacity: capacity)
         for other in others { try storage.remove(other.path) }
         guard let spare else {
@@ -308,9 +308,9 @@ extension Engine {
     ) {
         monitor.withLock {
             views.replace { view in
-                ReadView(
+                view.with(
                     memtables: view.memtables.filter { $0 !== job.memtable },
-                    runs: [new] + view.runs, keyHash: view.keyHash)
+                    runs: [new] + view.runs)
             }
             sealQueue.removeFirst()
             updatePace()

@@ -194,7 +194,7 @@ final class LogSegment: @unchecked Sendable {
     func reserve(payload: Int) throws(StoreError) {
         let needed = appended + payload + 2 * BlockHeader.byteCount + 2 * Self.alignment
         guard needed > reserved else { return }
-        let wanted = min(capacity, max(reserved + Self.stepBytes, (needed + 4_095) & ~4_095))
+        let wanted = min(capacity, max(reserved + Self.stepBytes, Pages.roundedUp(needed)))
         try file.reserve(wanted)
         if writesZeros {
             try writeZeros(reserved..<wanted)
@@ -219,7 +219,7 @@ final class LogSegment: @unchecked Sendable {
 
     /// Gives back the space behind what was appended: for a log that is closed.
     func releaseSpace() throws(StoreError) {
-        let wanted = (appended + BlockHeader.byteCount + 4_095) & ~4_095
+        let wanted = Pages.roundedUp(appended + BlockHeader.byteCount)
         guard wanted < reserved else { return }
         try file.truncate(to: UInt64(wanted))
         reserved = wanted

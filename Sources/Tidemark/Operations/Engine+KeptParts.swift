@@ -16,7 +16,7 @@ extension Engine {
             let part: KeptPart?
             do throws(StoreError) {
                 part = try KeptPart(
-                    number: number, at: filePath(name), identity: manifest.identity, storage)
+                    number: number, at: filePath(name), identity: identity, storage)
             } catch {
                 // Nobody can tell now of what use it is. The next opening looks again.
                 nextNumber = max(nextNumber, number + 1)

@@ -164,10 +164,7 @@ extension Engine {
                 offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
             else { return false }
             let replaced = try replacedVectors(of: notes)
-            views.replace { view in
-                ReadView(
-                    memtables: view.memtables, runs: view.runs + runs, keyHash: view.keyHash)
-            }
+            views.replace { $0.with(runs: $0.runs + runs) }
             var block = LogBlockWriter(memtable.log)
             let number = state.recordsID
             var whole = adopted

@@ -34,7 +34,7 @@ struct LogCopy {
         let byteCount = source?.byteCount ?? 0
         let contentMax =
             max(byteCount, FileHeader.byteCount) + 4 * BlockHeader.byteCount + (extra?.count ?? 0)
-        let size = (contentMax + 4_095) & ~4_095
+        let size = Pages.roundedUp(contentMax)
         // Room for a few more blocks at least, of which one is kept for the end of the log.
         let capacity = max(source?.log.capacity ?? 0, size + 4_096)
         let madeAt = source.map { $0.log.madeAt } ?? storage.wallClockMilliseconds()

@@ -120,7 +120,7 @@ final class SalvageFile {
         var position = offset
         while position + BlockHeader.byteCount <= bytes.count {
             if position % Self.pageBytes == 0, let page = view(position, Self.pageBytes),
-                unsafe Self.zeros.withUnsafeBytes({ unsafe ByteView($0).equals(page) })
+                Self.isZero(page)
             {
                 // Most of a log was never written, and no block begins with eight zeros.
                 position += Self.pageBytes
@@ -155,9 +155,13 @@ final class SalvageFile {
     /// Whether nothing but zeros can be read.
     var isAllZeros: Bool {
         stride(from: 0, to: bytes.count, by: Self.pageBytes).allSatisfy { start in
-            view(start, min(Self.pageBytes, bytes.count - start))?.array.allSatisfy { $0 == 0 }
-                ?? true
+            view(start, min(Self.pageBytes, bytes.count - start)).map(Self.isZero) ?? true
         }
+    }
+
+    /// Whether a page, or the part of one at the end, has nothing but zeros.
+    private static func isZero(_ page: ByteView) -> Bool {
+        unsafe zeros.withUnsafeBytes { unsafe ByteView($0).prefix(page.count).equals(page) }
     }
 
     /// The payload of a block, decompressed if it is; nil if it does not decompress.

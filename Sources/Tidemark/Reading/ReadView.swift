@@ -26,6 +26,12 @@ final class ReadView: @unchecked Sendable {
         }
     }
 
+    /// The view that follows: what is not named stays.
+    func with(memtables: [Memtable]? = nil, runs: [SegmentRun]? = nil) -> ReadView {
+        ReadView(
+            memtables: memtables ?? self.memtables, runs: runs ?? self.runs, keyHash: keyHash)
+    }
+
     deinit {
         unsafe memtableReferences.deallocate()
         unsafe runReferences.deallocate()

@@ -33,24 +33,22 @@ final class StoreIdentity: @unchecked Sendable {
         self.secretLow = secretLow
         self.secretHigh = secretHigh
         unsafe expanded = .allocate(byteCount: Self.expandedByteCount, alignment: 64)
-        var writer = ByteWriter()
-        for index in 0...12 {
+        func derived(_ index: UInt8) -> (high: UInt64, low: UInt64) {
             var input = ByteWriter()
             input.append(fixed64: secretLow)
             input.append(fixed64: secretHigh)
-            input.append(byte: UInt8(index))
-            let hash = unsafe input.bytes.withUnsafeBytes { unsafe checksum128($0) }
-            writer.append(fixed64: hash.low)
-            writer.append(fixed64: hash.high)
+            input.append(byte: index)
+            return unsafe input.bytes.withUnsafeBytes { unsafe checksum128($0) }
         }
-        let bytes = writer.bytes
-        keyHash = KeyHash(
-            seed: (0..<8).reduce(0) {
-                $0 | UInt64(bytes[Self.expandedByteCount + $1]) << (8 * UInt64($1))
-            })
-        unsafe bytes.withUnsafeBytes {
-            unsafe expanded.copyMemory(
-                from: $0.baseAddress!, byteCount: Self.expandedByteCount)
+        keyHash = KeyHash(seed: derived(12).low)
+        var secret = ByteWriter()
+        for index in UInt8(0)...11 {
+            let hash = derived(index)
+            secret.append(fixed64: hash.low)
+            secret.append(fixed64: hash.high)
+        }
+        unsafe secret.bytes.withUnsafeBytes {
+            unsafe expanded.copyMemory(from: $0.baseAddress!, byteCount: Self.expandedByteCount)
         }
     }
 

@@ -173,7 +173,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     func release(offset: Int, count: Int) {
         guard let region = unsafe mapping else { return }
         // Whole pages only. What cannot be let go stays, and that is all.
-        let start = (offset + 4_095) & ~4_095
+        let start = Pages.roundedUp(offset)
         let end = min(offset + count, region.count) & ~4_095
         guard start < end else { return }
         _ = unsafe madvise(region.baseAddress! + start, end - start, MADV_DONTNEED)
@@ -221,7 +221,7 @@ final class SystemFile: StorageFile, @unchecked Sendable {
         // What the disk cannot read is an error here, and not a signal below.
         try populate(offset: 0, count: count)
         // The mapping has whole pages, too.
-        let size = (min(count, region.count) + 4_095) & ~4_095
+        let size = Pages.roundedUp(min(count, region.count))
         let copy = unsafe mmap(
             nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let copy = unsafe copy, unsafe copy != MAP_FAILED else {

@@ -6,6 +6,9 @@ internal import Glibc
 /// larger it was (glibc: up to 64 MiB in each of its arenas), which would not be within any limit.
 /// Pages that were never stored to take no memory.
 enum Pages {
+    /// A number of bytes, up to whole pages.
+    static func roundedUp(_ byteCount: Int) -> Int { (byteCount + 4_095) & ~4_095 }
+
     static func take(byteCount: Int) -> UnsafeMutableRawPointer {
         let base = unsafe mmap(
             nil, max(1, byteCount), PROT_READ | PROT_WRITE,

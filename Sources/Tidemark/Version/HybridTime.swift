@@ -19,6 +19,11 @@ public struct HybridTime: RawRepresentable, Hashable, Sendable {
         rawValue = milliseconds << 16 | UInt64(counter)
     }
 
+    /// The last moment of a millisecond since 1970-01-01 UTC, or the last of all.
+    init(endOfMillisecond milliseconds: UInt64) {
+        self.init(milliseconds: min(milliseconds, 1 << 48 - 1), counter: .max)
+    }
+
     /// Since 1970-01-01 UTC.
     public var milliseconds: UInt64 { rawValue >> 16 }
 
