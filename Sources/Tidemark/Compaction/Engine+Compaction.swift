@@ -157,7 +157,8 @@ extension Engine {
         try monitor.withLock { () throws(StoreError) in try active?.log.releaseSpace() }
         views.reclaim()
         let prepared = monitor.withLock {
-            while isPreparing, failure == nil, !isClosed { awaitBackground() }
+            // A log that was just sealed is still to come to the spares.
+            while isPreparing || isLettingGo, failure == nil, !isClosed { awaitBackground() }
             defer { (preparedLog, preparedKeys) = (nil, nil) }
             return preparedLog
         }

@@ -70,6 +70,9 @@ extension Engine {
     /// Whether a log is being sealed, or what it held in memory is being let go. Under `monitor`.
     var isSealing: Bool { sealingCount > 0 }
 
+    /// Whether what a log held in memory, which is sealed, is being let go. Under `monitor`.
+    var isLettingGo: Bool { sealingCount > sealQueue.count { $0.isBegun } }
+
     /// The oldest log that waits and that nobody seals, if it may be sealed now. Under `monitor`.
     private var indexToSeal: Int? {
         guard let index = sealQueue.firstIndex(where: { !$0.isBegun }) else { return nil }
