@@ -73,15 +73,42 @@ struct FileHeader {
             guard bytes.count >= byteCount, try reader.view(8).array == magic,
                 try reader.fixed32() == formatVersion
             else { return nil }
-            _ = try reader.view(36)
-            let identity = StoreIdentity(
-                tag: try reader.fixed64(), secretLow: try reader.fixed64(),
-                secretHigh: try reader.fixed64())
+            let identity = try Self.storedIdentity(bytes)
+            _ = try reader.view(60)
             let checked = unsafe UnsafeRawBufferPointer(start: bytes.base, count: byteCount - 8)
             return unsafe checksum64(checked) == (try reader.fixed64()) ? identity : nil
         } catch {
             return nil
         }
+    }
+
+    /// Of which store a file with a damaged header is, if what the header says of it is whole; nil
+    /// if that cannot be known.
+    ///
+    /// Known it is by the first block, which the store has put there: its checksum needs the
+    /// secret. No other block will do. With bytes in the place of the secret that somebody can
+    /// guess, zeros say, a block within a value would seem right.
+    ///
+    /// - Parameter file: all of it, as far as it can be read.
+    static func likelyIdentity(in file: ByteView) -> StoreIdentity? {
+        let room = file.count - byteCount - BlockHeader.byteCount
+        guard room >= 0, let identity = try? storedIdentity(file.prefix(byteCount)) else {
+            return nil
+        }
+        let start = unsafe file.base + byteCount
+        let first = unsafe BlockHeader(at: start)
+        guard first.storedCount <= UInt32(clamping: room) else { return nil }
+        let checksum = unsafe BlockHeader.checksum(
+            at: start, storedCount: Int(first.storedCount), identity)
+        return checksum == first.checksum ? identity : nil
+    }
+
+    private static func storedIdentity(_ header: ByteView) throws(Malformed) -> StoreIdentity {
+        var reader = ByteReader(header)
+        _ = try reader.view(48)
+        return StoreIdentity(
+            tag: try reader.fixed64(), secretLow: try reader.fixed64(),
+            secretHigh: try reader.fixed64())
     }
 
     /// Whether it is a header of version 1, which was shorter.

@@ -75,7 +75,11 @@ struct RepairTests {
                     hits.append((name, random.below(used)))
                     try flip(name, hits.last?.1 ?? 0, of: damaged.store)
                 }
-                if random.oneIn(4) { try Files.remove("\(damaged.store.path)/MANIFEST") }
+                let hasManifest = !random.oneIn(4)
+                if !hasManifest { try Files.remove("\(damaged.store.path)/MANIFEST") }
+                // Without the secret nothing is known for the store's own.
+                let isSecretLost =
+                    !hasManifest && ![segment, log].contains { damaged.tellsSecret($0, hits) }
                 if random.oneIn(4) {
                     // Nothing is left behind the data blocks.
                     isMangled = true
@@ -86,7 +90,7 @@ struct RepairTests {
                 let hasSegmentVersions =
                     !isMangled
                     && !hits.contains { $0.0 == segment && damaged.indexRange.contains($0.1) }
-                let hasTimes = !hits.contains { $0.0 == log && $0.1 < 64 }
+                let hasTimes = !hits.contains { $0.0 == log && $0.1 < 80 }
                 do {
                     try damaged.checkRepair(
                         mayLoseNames: true,
@@ -95,12 +99,27 @@ struct RepairTests {
                                 ? !hasSegmentVersions
                                 : !hasTimes || mayLack(version, hits)
                         }
-                    ) { isHit($0, hits) }
+                    ) { isSecretLost || isHit($0, hits) }
                 } catch {
                     throw Mismatch("damage at \(hits), indexes mangled \(isMangled): \(error)")
                 }
             }
         }
+    }
+
+    /// 56..<72 is the secret itself.
+    @Test("Headers of all files that are damaged lose nothing but what they say", arguments: 0..<80)
+    func headers(offset: Int) throws {
+        let damaged = try RepairedStore()
+        try Files.remove("\(damaged.store.path)/MANIFEST")
+        let isSecretLost = (56..<72).contains(offset)
+        for ending in [".seg", ".log"] {
+            try flip(damaged.store.file(ending), offset, of: damaged.store)
+        }
+        let report = try damaged.checkRepair(
+            mayLoseNames: isSecretLost, mayLoseVersion: { $0.file.hasSuffix(".log") }
+        ) { _ in isSecretLost }
+        #expect(!report.isComplete)
     }
 
     @Test("A file that is missing or cut short", arguments: [".seg", ".log"], [true, false])

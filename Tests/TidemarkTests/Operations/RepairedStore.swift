@@ -55,6 +55,16 @@ struct RepairedStore {
 
     var names: Set<String> { Set(versions.map(\.dataset)) }
 
+    /// Whether a file that was hit at some bytes still tells the store's secret: by a whole header,
+    /// or by the secret in a damaged one under which the first block is right.
+    func tellsSecret(_ name: String, _ hits: [(String, Int)]) -> Bool {
+        guard let bytes = store.files[name] else { return false }
+        let offsets = hits.filter { $0.0 == name }.map(\.1)
+        let firstBlock = 80..<(80 + 24 + Self.length(bytes, at: 88))
+        return !offsets.contains { $0 < 80 }
+            || !offsets.contains { (56..<72).contains($0) || firstBlock.contains($0) }
+    }
+
     /// The newest version of each key of those that are left, in the order of keys.
     func expected(_ name: String, without isLost: (Saved) -> Bool) -> [Record] {
         var newest: [[UInt8]: Record] = [:]
