@@ -25,11 +25,14 @@ enum DeviceBook {
 
         /// The same for the same device of an identity, so that who registers again, because the
         /// answer was lost or the app was started anew, is not told everything twice.
+        ///
+        /// In hexadecimal digits, since a command line takes a word that begins with a hyphen for
+        /// an option.
         static func id(
             of identity: IdentityID, _ platform: DevicePlatform, token: String
         ) -> DeviceID? {
             let name = [identity.text, platform.rawValue, token].joined(separator: "\0")
-            return DeviceID(Base64.encodedForURL(Digests.sha256(Array(name.utf8))))
+            return DeviceID(Digests.hexadecimal(Digests.sha256(Array(name.utf8))))
         }
 
         init(id: DeviceID, platform: DevicePlatform, token: String, created: UInt64) {

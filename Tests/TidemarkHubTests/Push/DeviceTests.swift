@@ -56,7 +56,7 @@ struct DeviceTests {
         let world = try PoolWorld(try directory.store("hub"))
         try await world.turnOnPush()
         let device = try await world.device("t", of: world.alice)
-        #expect(device.text.utf8.count == 43)
+        #expect(device.text.utf8.count == 64)
         #expect(try await world.device("t", of: world.alice) == device)
         #expect(try await world.device("u", of: world.alice) != device)
         #expect(try await world.device("t", of: world.bob) != device)
@@ -64,6 +64,13 @@ struct DeviceTests {
         let other = try #require(DeviceBook.Device.id(of: world.alice, .adm, token: "t"))
         #expect(other != device)
         try await world.end()
+    }
+
+    @Test("no id of a device looks like an option of a command line", arguments: 0..<256)
+    func idsOnCommandLines(token: Int) throws {
+        let identity = try #require(IdentityID("us-east-1:0000-2"))
+        let id = try #require(DeviceBook.Device.id(of: identity, .gcm, token: "\(token)"))
+        #expect(!id.text.hasPrefix("-"))
     }
 
     @Test("the oldest devices give way to new ones, with all that they wanted to hear of")
