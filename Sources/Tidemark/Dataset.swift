@@ -212,10 +212,10 @@ extension Dataset {
     func steps(
         in range: KeyRange, order: ScanOrder, includingDeleted: Bool
     ) throws(StoreError) -> (steps: ScanSteps, dirtiness: Dirtiness) {
-        let (moment, scope, tails) = try engine.momentAndScope(of: state)
+        let (moment, scope) = try engine.momentAndScope(of: state)
         let steps = try ScanSteps(
             moment, dataset: scope.id, range: range, order: order,
-            includingDeleted: includingDeleted, gapsOf: engine, tails: tails)
+            includingDeleted: includingDeleted, gapsOf: engine)
         return (steps, scope.dirtiness)
     }
 

@@ -30,8 +30,8 @@ extension Store {
                 .invalidArgument,
                 "the dataset \(dataset.name) in the batch is of another store")
         }
-        _ = try engine.commit(
-            batch.count, durability: durability,
+        try engine.commit(
+            batch, durability: durability,
             validate: { () throws(StoreError) in
                 for expected in counts {
                     let state = expected.dataset.state
@@ -39,8 +39,7 @@ extension Store {
                         throw StoreError.transactionConflict(state.name)
                     }
                 }
-            },
-            write: { (index, body) throws(StoreError) in try batch.withWrite(at: index, body) })
+            })
         for dataset in batch.datasets {
             engine.waiters.wakeAll(for: dataset.name)
         }

@@ -57,10 +57,9 @@ extension Store {
     ) throws(StoreError) {
         try engine.validateAhead(&reads)
         let checked = reads
-        _ = try engine.commit(
-            batch.count, durability: durability,
-            validate: { () throws(StoreError) in try self.engine.validate(checked) },
-            write: { (index, body) throws(StoreError) in try batch.withWrite(at: index, body) })
+        try engine.commit(
+            batch, durability: durability,
+            validate: { () throws(StoreError) in try self.engine.validate(checked) })
         for dataset in batch.datasets {
             engine.waiters.wakeAll(for: dataset.name)
         }

@@ -9,7 +9,7 @@ extension Dataset {
     ) throws(StoreError) -> (Moment, DatasetID, Value) {
         try engine.monitor.withLock { () throws(StoreError) in
             try engine.checkOpen()
-            let moment = Moment(view: engine.currentView, sequenceMax: engine.sequence)
+            let moment = engine.momentAsStored()
             return (moment, state.recordsID, read(state))
         }
     }

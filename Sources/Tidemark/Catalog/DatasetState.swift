@@ -1,12 +1,22 @@
 internal import Synchronization
 
 /// What the engine knows of one dataset while anybody needs it; ``DatasetCatalog`` says when it is
-/// in memory. Everything but `name` and `currentID` belongs to the store's writer lock.
+/// in memory. Everything but `name`, `currentID` and `shared` belongs to the store's writer lock.
 final class DatasetState: @unchecked Sendable {
     // Unchecked: see above.
     let name: String
-    /// The id of its records while the dataset is visible, else 0. For readers, who take no lock.
-    let currentID = Atomic<DatasetID>(0)
+    /// The id of its records while the dataset is visible, else 0. For readers of the present, who
+    /// take no lock.
+    private let currentID = Atomic<DatasetID>(0)
+    /// What readers need, who never take the writer lock.
+    private let shared = Mutex(Shared())
+
+    private struct Shared {
+        var peers: [ReplicaID: PeerCheckpoint] = [:]
+        /// Ids it had before the present one, with the last sequence at which each was current.
+        var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
+    }
+
     /// The id of its records; 0 if it can have none. A deleted dataset may still hold tombstones
     /// that its deletion had not seen.
     private(set) var recordsID: DatasetID = 0
@@ -28,15 +38,13 @@ final class DatasetState: @unchecked Sendable {
     /// The same of what was written since a sweep began; nil while there is none under way.
     private var expiresFromInSweep: UInt64?
     /// The registry: who has exchanged the dataset with this store, and how far that has come.
-    var peers: [ReplicaID: PeerCheckpoint] = [:]
+    var peers: [ReplicaID: PeerCheckpoint] { shared.withLock { $0.peers } }
     /// Those that were retired: they hold nothing back until they come again.
     private(set) var retired: Set<ReplicaID> = []
     /// Deletions of which nothing is left here, or was left where this dataset started afresh.
     private(set) var forgotten = ForgottenDeletions()
     /// In memory only: the fresh starts that are under way, by a number of each.
     private(set) var freshStarts: [UInt64: FreshStart] = [:]
-    /// Ids it had before this one, with the last sequence at which each was current.
-    var formerIDs: [(id: DatasetID, lastSequence: UInt64)] = []
 
     /// The number in the active log's tables of the origin of a local write, as long as neither
     /// the log nor what the dataset has seen of others changes.
@@ -59,17 +67,27 @@ final class DatasetState: @unchecked Sendable {
 
     var isVisible: Bool { visibleID != 0 }
 
-    /// The id its records had for a reader of that sequence; 0 if it was deleted then.
+    /// The id its records had for a reader of that sequence; 0 if it was deleted then. From any
+    /// thread.
     func id(atSequence sequence: UInt64) -> DatasetID {
-        for former in formerIDs where sequence <= former.lastSequence {
-            return former.id
+        shared.withLock { shared in
+            shared.formerIDs.first { sequence <= $0.lastSequence }?.id ?? visibleID
         }
-        return visibleID
     }
 
     /// Whether it has had one id for all readers of that sequence and later ones.
     func hasKeptID(since sequence: UInt64) -> Bool {
-        formerIDs.last.map { $0.lastSequence < sequence } ?? true
+        shared.withLock { $0.formerIDs.last.map { $0.lastSequence < sequence } ?? true }
+    }
+
+    /// - Parameter lastSequence: as in ``place(records:isVisible:lastSequence:time:)``.
+    private func show(_ newVisibleID: DatasetID, lastSequence: UInt64) {
+        guard visibleID != newVisibleID else { return }
+        // Both at once, so that no reader of before meets the new id.
+        shared.withLock { shared in
+            if lastSequence > 0 { shared.formerIDs.append((visibleID, lastSequence)) }
+            currentID.store(newVisibleID, ordering: .releasing)
+        }
     }
 
     /// Whether nothing at all is known of the dataset.
@@ -85,7 +103,6 @@ final class DatasetState: @unchecked Sendable {
     func place(
         records newID: DatasetID, isVisible: Bool, lastSequence: UInt64, time: HybridTime
     ) {
-        let newVisibleID = isVisible ? newID : 0
         if recordsID != 0, recordsID != newID {
             // Counts as a change, so that who knows the last record is told that all are gone.
             syncCount += 1
@@ -96,17 +113,13 @@ final class DatasetState: @unchecked Sendable {
         if recordsID != newID { isNumberNew = newID != 0 }
         recordsID = newID
         origin = nil
-        if visibleID != newVisibleID {
-            if lastSequence > 0 { formerIDs.append((visibleID, lastSequence)) }
-            currentID.store(newVisibleID, ordering: .releasing)
-        }
+        show(isVisible ? newID : 0, lastSequence: lastSequence)
     }
 
     /// Becomes what it takes over. Before that it never had an entry, so nothing goes.
     ///
     /// - Parameter lastSequence: as in ``place(records:isVisible:lastSequence:time:)``.
     func adopt(_ adopted: AdoptedState, lastSequence: UInt64) {
-        let newVisibleID = adopted.isVisible ? adopted.records : 0
         if recordsID != adopted.records { isNumberNew = true }
         recordsID = adopted.records
         lifecycle = adopted.lifecycle
@@ -118,10 +131,7 @@ final class DatasetState: @unchecked Sendable {
         expiresFrom = .max
         if adopted.expiresFrom < .max { noteExpiry(of: .put, adopted.expiresFrom) }
         origin = nil
-        if visibleID != newVisibleID {
-            if lastSequence > 0 { formerIDs.append((visibleID, lastSequence)) }
-            currentID.store(newVisibleID, ordering: .releasing)
-        }
+        show(adopted.isVisible ? adopted.records : 0, lastSequence: lastSequence)
     }
 
     /// - Parameter expiresAt: in milliseconds since 1970; 0 for never.
@@ -189,23 +199,37 @@ final class DatasetState: @unchecked Sendable {
     func forgetUnfinishedExchanges() {
         guard !outstanding.isEmpty else { return }
         outstanding = VersionVector()
-        for peer in peers.keys {
-            peers[peer]?.pulledThrough = .zero
+        changePeers { peers in
+            for peer in peers.keys { peers[peer]?.pulledThrough = .zero }
         }
     }
 
     // MARK: - Peers and what is forgotten
 
+    private func changePeers(_ body: (inout [ReplicaID: PeerCheckpoint]) -> Void) {
+        shared.withLock { body(&$0.peers) }
+    }
+
     /// Whoever exchanges is registered, also if it was retired before.
     func register(_ peer: ReplicaID, at checkpoint: PeerCheckpoint) {
-        peers[peer] = checkpoint
+        changePeers { $0[peer] = checkpoint }
         retired.remove(peer)
     }
 
     /// Forgets how far a peer has come, and that it is to be waited for.
     func retire(_ peer: ReplicaID) {
-        peers[peer] = nil
+        changePeers { $0[peer] = nil }
         retired.insert(peer)
+    }
+
+    /// Every peer is to be asked for everything, and told everything.
+    func forgetPositions() {
+        changePeers { peers in
+            for peer in peers.keys {
+                peers[peer]?.pulledThrough = .zero
+                peers[peer]?.pushedThrough = .zero
+            }
+        }
     }
 
     func forget(_ deletions: ForgottenDeletions) {
@@ -235,7 +259,9 @@ final class DatasetState: @unchecked Sendable {
         freshStarts[number] = start
     }
 
+    /// From any thread.
     func dirtiness(ownIDs: [ReplicaID]) -> Dirtiness {
+        let peers = peers
         var acknowledged = VersionVector()
         for id in ownIDs {
             let counter = peers.values.reduce(0) { max($0, $1.vector[id]) }
@@ -297,10 +323,12 @@ final class DatasetState: @unchecked Sendable {
         expiredThrough = try reader.varintCount()
         wipedTime = try reader.varint()
         expiresFrom = try reader.varint() &- 1
+        var peers: [ReplicaID: PeerCheckpoint] = [:]
         for _ in 0..<(try reader.count(eachAtLeast: 19)) {
             let peer = try reader.replicaID()
             peers[peer] = try reader.checkpoint()
         }
+        changePeers { $0 = peers }
         if !reader.isAtEnd {
             forgotten = try reader.forgottenDeletions()
             for _ in 0..<(try reader.count(eachAtLeast: 16)) {

@@ -47,19 +47,15 @@ struct ChangeSteps {
     private var memtable: Memtable?
     private var places: ArraySlice<Place> = []
 
-    /// - Parameter tails: for each memtable of the moment, in its order, the node of the newest
-    ///   change of the dataset, as read under the writer lock together with the moment.
-    init(
-        _ moment: Moment, dataset: DatasetID, since: UInt64, tails: [UInt],
-        range: KeyRange = .all
-    ) {
+    init(_ moment: Moment, dataset: DatasetID, since: UInt64, range: KeyRange = .all) {
         self.moment = moment
         self.dataset = dataset
         self.since = since
         self.range = range
         through = since
         var sources: [Source] = [.runs(moment.view.runs)]
-        for (memtable, tail) in zip(moment.view.memtables, tails).reversed() {
+        for memtable in moment.view.memtables.reversed() {
+            let tail = UInt(bitPattern: unsafe memtable.tail(of: dataset))
             sources.append(.memtable(memtable, tail: tail))
         }
         self.sources = sources[...]
@@ -252,23 +248,16 @@ extension Engine {
     ) throws(StoreError) -> (
         moment: Moment, steps: ChangeSteps, dirtiness: Dirtiness, knowledge: DatasetKnowledge
     ) {
-        let (moment, id, tails, dirtiness, knowledge, expired) = try monitor.withLock {
+        let (moment, id, dirtiness, knowledge, expired) = try monitor.withLock {
             () throws(StoreError) in
             try checkOpen()
-            let moment =
-                given
-                ?? Moment(
-                    view: currentView, sequenceMax: sequence,
-                    now: isExchange ? 0 : storage.wallClockMilliseconds())
+            let moment = given ?? (isExchange ? momentAsStored() : momentNow())
             let id =
                 isExchange
                 ? state.recordsID : state.id(atSequence: moment.sequenceMax)
             guard id != 0 || isExchange else { throw .datasetNotFound(state.name) }
-            let tails = moment.view.memtables.map { memtable in
-                UInt(bitPattern: unsafe memtable.tail(of: id))
-            }
             return (
-                moment, id, tails, state.dirtiness(ownIDs: ownIDs), state.knowledge,
+                moment, id, state.dirtiness(ownIDs: ownIDs), state.knowledge,
                 id == state.recordsID ? state.expiredThrough : 0
             )
         }
@@ -276,7 +265,7 @@ extension Engine {
             try checkNotExpired(since, of: state, id: id, at: moment, expiredThrough: expired)
         }
         let steps = ChangeSteps(
-            moment, dataset: id, since: since.rawValue, tails: tails, range: range)
+            moment, dataset: id, since: since.rawValue, range: range)
         return (moment, steps, dirtiness, knowledge)
     }
 

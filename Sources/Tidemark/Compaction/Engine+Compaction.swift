@@ -154,7 +154,10 @@ extension Engine {
     /// Gives the space of logs that are not in use back to the file system, and that which the
     /// active one holds ahead: it grows again as it needs it.
     private func dropSpareSpace() throws(StoreError) {
-        try monitor.withLock { () throws(StoreError) in try active?.log.releaseSpace() }
+        try monitor.withLock { () throws(StoreError) in
+            awaitWriter()
+            try active?.log.releaseSpace()
+        }
         views.reclaim()
         let prepared = monitor.withLock {
             // A log that was just sealed is still to come to the spares.

@@ -47,16 +47,9 @@ extension Engine {
         let quarantine = SystemDataset.quarantine.number
         // Most stores never held anything.
         guard try withState(numbered: quarantine, { $0 != nil }) else { return false }
-        let (moment, tails) = monitor.withLock { () -> (Moment, [UInt]) in
-            let moment = Moment(view: currentView, sequenceMax: sequence)
-            let tails = moment.view.memtables.map { memtable in
-                UInt(bitPattern: unsafe memtable.tail(of: quarantine))
-            }
-            return (moment, tails)
-        }
         var steps = try ScanSteps(
-            moment, dataset: quarantine, range: .prefix(SystemDataset.prefix(of: name)),
-            order: .forward, includingDeleted: false, tails: tails)
+            momentAsStored(), dataset: quarantine, range: .prefix(SystemDataset.prefix(of: name)),
+            order: .forward, includingDeleted: false)
         return try steps.next { _, _ in true } ?? false
     }
 

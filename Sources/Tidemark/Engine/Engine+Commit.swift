@@ -13,83 +13,6 @@ struct StagedWrite {
 }
 
 extension Engine {
-    /// Applies writes as one block of the log: all of them or none. Returns the last one's dot.
-    ///
-    /// - Parameters:
-    ///   - validate: called under `monitor` before anything is written, each time that others may
-    ///     have written meanwhile.
-    ///   - write: hands out the writes, one after the other; called once for counting and once
-    ///     for writing, so that a batch needs no second list.
-    /// - Throws: `invalidArgument`, `versionMismatch`, `datasetNotFound`, what `validate` throws,
-    ///   and what stops a writer.
-    func commit(
-        _ count: Int, durability: Durability?,
-        validate: () throws(StoreError) -> Void = {},
-        write: (Int, (StagedWrite) throws(StoreError) -> Void) throws(StoreError) -> Void
-    ) throws(StoreError) -> Dot? {
-        let position: LogPosition
-        let log: Memtable
-        var lastDot: Dot?
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkWritable()
-            var seen: [VersionVector?] = []
-            log = try room { () throws(StoreError) in
-                try validate()
-                return try measure(count, write, &seen)
-            }
-            var block = LogBlockWriter(log.log, isStaging: true)
-            let now = storage.wallClockMilliseconds()
-            for index in 0..<count {
-                try write(index) { (staged) throws(StoreError) in
-                    lastDot = append(
-                        staged, seen: seen.isEmpty ? nil : seen[index], at: now, to: &block,
-                        memtable: log)
-                }
-            }
-            log.settle()
-            publish(block, in: log)
-            position = LogPosition(log: log.log.number, offset: log.log.appended)
-        }
-        try makeDurable(position, durability)
-        return lastDot
-    }
-
-    /// Checks every write, so that nothing can fail once the first byte is in the log, and counts
-    /// the bytes that the block may take.
-    ///
-    /// - Parameter seen: becomes, for writes to a dataset in the middle of an exchange, what the
-    ///   replaced version had seen; stays empty if there are none.
-    private func measure(
-        _ count: Int,
-        _ write: (Int, (StagedWrite) throws(StoreError) -> Void) throws(StoreError) -> Void,
-        _ seen: inout [VersionVector?]
-    ) throws(StoreError) -> Int {
-        var bytes = 0
-        var defined: DatasetState?
-        seen.removeAll()
-        for index in 0..<count {
-            try write(index) { (staged) throws(StoreError) in
-                try check(staged)
-                try checkExpectation(of: staged)
-                bytes += LogBlockWriter.byteCountMax(
-                    key: staged.key.count, value: staged.value.count)
-                if defined !== staged.state {
-                    bytes += revivalBytesMax(staged)
-                    bytes += LogBlockWriter.definitionBytesMax(staged.state.vector)
-                    defined = staged.state
-                }
-                if !staged.state.outstanding.isEmpty, let vector = try vectorOfReplaced(staged) {
-                    if seen.isEmpty { seen = Array(repeating: nil, count: count) }
-                    seen[index] = vector
-                    bytes += LogBlockWriter.definitionBytesMax(staged.state.vector.union(vector))
-                }
-            }
-        }
-        return bytes
-    }
-
     func check(_ staged: StagedWrite) throws(StoreError) {
         guard staged.state.isVisible else { throw .datasetNotFound(staged.state.name) }
         guard (1...Limits.keyBytesMax).contains(staged.key.count) else {
@@ -136,13 +59,8 @@ extension Engine {
         to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let state = staged.state
-        if isRevival(staged) {
-            // Its last record may be going; that it is there must not depend on who knows that.
-            var lifecycle = state.lifecycle
-            lifecycle.isDeleted = false
-            stampNow(&lifecycle)
-            change(state, to: lifecycle, id: state.recordsID, isVisible: true, &block)
-        }
+        // Its last record may be going; that it is there must not depend on who knows that.
+        if isRevival(staged) { revive(state, &block) }
         if let seen {
             return appendLocal(
                 state, kind: staged.kind, key: staged.key, value: staged.value,
@@ -170,8 +88,15 @@ extension Engine {
 
     /// Whether a local write is a deletion in a dataset that was deleted, and is there only because
     /// of records which that deletion had not seen. Whoever goes on with it makes it anew.
-    private func isRevival(_ staged: StagedWrite) -> Bool {
+    func isRevival(_ staged: StagedWrite) -> Bool {
         staged.kind == .delete && staged.state.lifecycle.isDeleted
+    }
+
+    func revive(_ state: DatasetState, _ block: inout LogBlockWriter) {
+        var lifecycle = state.lifecycle
+        lifecycle.isDeleted = false
+        stampNow(&lifecycle)
+        change(state, to: lifecycle, id: state.recordsID, isVisible: true, &block)
     }
 
     /// The log's bytes that making a dataset anew may take.
@@ -204,11 +129,18 @@ extension Engine {
         at time: HybridTime? = nil, to block: inout LogBlockWriter, memtable: Memtable
     ) -> Dot {
         let claimed = claims.map { state.vector.intersection($0) } ?? state.vector
-        let others = claimed.union(seen).removing(replicaID)
-        let origin = block.number(of: replicaID, others, options.author, in: memtable.tables)
+        let origin = originOfWrite(seen: claimed.union(seen), &block, memtable)
         return stamp(
             state, kind: kind, key: key, value: value, expiresAt: expiresAt, origin: origin,
             at: storage.wallClockMilliseconds(), or: time, to: &block, memtable: memtable)
+    }
+
+    /// The number of the origin of a local write that has seen just that.
+    func originOfWrite(
+        seen: VersionVector, _ block: inout LogBlockWriter, _ memtable: Memtable
+    ) -> UInt32 {
+        block.number(
+            of: replicaID, seen.removing(replicaID), options.author, in: memtable.tables)
     }
 
     /// - Parameters:
@@ -270,12 +202,14 @@ extension Engine {
     // MARK: - Room
 
     /// The active memtable, with room for a block in its log. May make a new log and, when two
-    /// segments wait to be sealed, give up the lock and wait for one of them. Under `monitor`.
+    /// segments wait to be sealed, give up the lock and wait for one of them. Under `monitor`,
+    /// which it also gives up to have space for a large block reserved, or a log made for it.
     ///
     /// - Parameter measure: counts the bytes of the block at most, and checks what must hold for
     ///   it; called again after each wait, since others may have written meanwhile.
     func room(for measure: () throws(StoreError) -> Int) throws(StoreError) -> Memtable {
         while true {
+            awaitWriter()
             try checkWritable()
             let payloadBytes = try measure()
             guard payloadBytes <= Limits.batchBytesMax else {
@@ -295,13 +229,18 @@ extension Engine {
                     }
                     continue
                 }
-                do {
-                    try active.log.reserve(payload: payloadBytes)
-                } catch {
-                    stopWriting(error)
-                    throw error
+                guard let space = active.log.spaceNeeded(payload: payloadBytes) else {
+                    return active
                 }
-                return active
+                try stoppingWriter { () throws(StoreError) in
+                    guard payloadBytes > Self.lockedBytesMax else {
+                        return active.log.reserved = try active.log.reserve(space)
+                    }
+                    active.log.reserved = try withoutLock { () throws(StoreError) in
+                        try active.log.reserve(space)
+                    }
+                }
+                continue
             }
             // Sealing is behind: wait here rather than let memory grow.
             if sealQueue.count >= Limits.sealQueueMax {
@@ -309,26 +248,47 @@ extension Engine {
                 continue
             }
             // A file is not made while the lock is held, if it need not be.
-            if preparedLog == nil, payloadBytes <= options.segmentBytes - Self.logOverhead {
+            if payloadBytes > options.segmentBytes - Self.logOverhead {
+                try stoppingWriter { () throws(StoreError) in
+                    let number = takeNumber()
+                    let log = try withoutLock { () throws(StoreError) in
+                        try makeLog(number: number, payloadBytes: payloadBytes)
+                    }
+                    try checkWritable()
+                    try rotate(to: log)
+                }
+            } else if preparedLog == nil {
                 isPreparing = true
                 monitor.broadcast()
                 waitForNewLog()
-                continue
-            }
-            do {
-                try rotate(payloadBytes: payloadBytes)
-            } catch {
-                stopWriting(error)
-                throw error
+            } else {
+                try rotate()
             }
         }
     }
 
-    /// Ends the active log, hands it over for sealing and goes on in a new one.
-    func rotate(payloadBytes: Int) throws(StoreError) {
+    /// What a writer does that nothing can follow if it fails. Under `monitor`.
+    func stoppingWriter(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        do {
+            try body()
+        } catch {
+            stopWriting(error)
+            throw error
+        }
+    }
+
+    /// Ends the active log, hands it over for sealing and goes on in the one that was prepared, or
+    /// in one that is made now. Under `monitor`, and while nobody writes without it.
+    func rotate() throws(StoreError) {
+        try stoppingWriter { () throws(StoreError) in try rotate(to: try nextLog()) }
+    }
+
+    private func rotate(to log: LogSegment) throws(StoreError) {
+        precondition(!isWritingWithoutLock, "a log ends while somebody writes to it")
         guard let old = active else { return }
-        let log = try nextLog(payloadBytes: payloadBytes)
-        try old.log.reserve(payload: 0)
+        if let space = old.log.spaceNeeded(payload: 0) {
+            old.log.reserved = try old.log.reserve(space)
+        }
         old.log.end()
         let next = Memtable(
             log: log, sequenceBase: sequence,
@@ -355,20 +315,22 @@ extension Engine {
         min(count / 16 * 17, budget.keysExpectedMax)
     }
 
-    /// A log with room for the block: the prepared one, or one made now.
-    private func nextLog(payloadBytes: Int) throws(StoreError) -> LogSegment {
-        let needed = payloadBytes + Self.logOverhead
+    /// The prepared log, or one made now.
+    private func nextLog() throws(StoreError) -> LogSegment {
         if let prepared = preparedLog {
             preparedLog = nil
-            if prepared.capacity >= needed, prepared.number > active?.log.number ?? 0 {
-                return prepared
-            }
-            // Too small for this block, and too old for any later one.
+            if prepared.number > active?.log.number ?? 0 { return prepared }
+            // A log for a large block has come before it.
             try storage.remove(prepared.path)
         }
+        return try makeLog(number: takeNumber(), payloadBytes: 0)
+    }
+
+    private func makeLog(number: UInt64, payloadBytes: Int) throws(StoreError) -> LogSegment {
+        let needed = payloadBytes + Self.logOverhead
         return try makeLog(
-            number: takeNumber(), capacity: max(options.segmentBytes, needed),
-            reserving: needed, isPrepared: false)
+            number: number, capacity: max(options.segmentBytes, needed), reserving: needed,
+            isPrepared: false)
     }
 
     /// What a log needs beside the payload of its blocks.

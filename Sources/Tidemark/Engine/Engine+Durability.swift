@@ -48,7 +48,8 @@ extension Engine {
         try syncAll()
         let isMarkDue = try monitor.withLock { () throws(StoreError) in
             try checkOpen()
-            guard !options.isReadOnly, failure == nil, let log = active?.log,
+            // What somebody is about to add has a mark of its own.
+            guard !options.isReadOnly, failure == nil, !isWritingWithoutLock, let log = active?.log,
                 log.durable == log.appended, log.remainingPayload >= 0,
                 !log.endsInMark, log.appended > FileHeader.byteCount
             else { return false }

@@ -145,7 +145,7 @@ extension Engine {
         let (moment, id) = try monitor.withLock { () throws(StoreError) in
             try checkWritable()
             state.beginSweep()
-            return (Moment(view: currentView, sequenceMax: sequence), state.recordsID)
+            return (momentAsStored(), state.recordsID)
         }
         let now = storage.wallClockMilliseconds()
         var next: UInt64?

@@ -206,6 +206,7 @@ extension Engine {
         }
         var result: Result<Void, StoreError> = .success(())
         let isWriter = monitor.withLock {
+            awaitWriter()
             guard !isClosed, !options.isReadOnly else { return false }
             guard let failure else { return true }
             if hasUnsynced { result = .failure(.closedInDoubt(failure)) }
@@ -218,6 +219,7 @@ extension Engine {
             }
         }
         let threads = monitor.withLock {
+            awaitWriter()
             isClosed = true
             refusesReaders.store(true, ordering: .releasing)
             monitor.broadcast()
@@ -254,15 +256,11 @@ extension Engine {
     private func sealForClose() throws(StoreError) {
         monitor.lock()
         defer { monitor.unlock() }
+        awaitWriter()
         guard !isClosed, failure == nil, let active,
             active.log.appended > Self.closeLogBytesMax
         else { return }
-        do {
-            try rotate(payloadBytes: 0)
-        } catch {
-            stopWriting(error)
-            throw error
-        }
+        try rotate()
         while !sealQueue.isEmpty, failure == nil {
             awaitBackground()
         }

@@ -1,16 +1,21 @@
 extension Engine {
-    /// Applies one write: what ``commit(_:durability:write:)`` does for many, without the closures
-    /// that a list takes.
+    /// Applies one write: what ``commit(_:durability:validate:)`` does for many.
     ///
     /// - Throws: as there.
     func commit(
         _ staged: StagedWrite, durability: Durability?
     ) throws(StoreError) -> Dot {
+        if staged.value.count > Self.lockedBytesMax,
+            let dot = try commit(LargeWrite(write: staged), durability: durability)
+        {
+            return dot
+        }
         let position: LogPosition
         let dot: Dot
         do {
             monitor.lock()
             defer { monitor.unlock() }
+            awaitWriter()
             active?.expect(staged.key, in: staged.state.recordsID)
             let (memtable, bytes, seen) = try room(for: staged)
             if (durability ?? options.durability) == .disk, bytes <= LogSegment.scratchPayloadMax {

@@ -370,7 +370,7 @@ extension Engine {
         _ state: DatasetState, besides keys: Set<[UInt8]>
     ) throws(StoreError) -> Bool {
         guard state.recordsID != 0 else { return false }
-        let moment = Moment(view: currentView, sequenceMax: sequence)
+        let moment = momentAsStored()
         var steps = try ScanSteps(
             moment, dataset: state.recordsID, range: .all, order: .forward,
             includingDeleted: false)
@@ -390,7 +390,7 @@ extension Engine {
         guard state.recordsID != 0,
             !lifecycle.wiped.covers(state.vector) || !lifecycle.wiped.covers(state.outstanding)
         else { return [] }
-        let moment = Moment(view: currentView, sequenceMax: sequence)
+        let moment = momentAsStored()
         var steps = try ScanSteps(
             moment, dataset: state.recordsID, range: .all, order: .forward, includingDeleted: true)
         let dirtiness = state.dirtiness(ownIDs: ownIDs)

@@ -245,13 +245,9 @@ extension Engine {
     /// Ends the active log, unless nothing is in it, and waits until all that waits is sealed.
     /// Under `monitor`, which it gives up meanwhile, and when no log is being made.
     func sealActiveLog() throws(StoreError) {
+        awaitWriter()
         if let active, !active.isEmpty || catalog.hasTouched {
-            do throws(StoreError) {
-                try rotate(payloadBytes: 0)
-            } catch {
-                stopWriting(error)
-                throw error
-            }
+            try rotate()
         }
         let last = sealQueue.last?.memtable.log.number ?? 0
         // A job that somebody held on to would keep the states of its datasets in memory.

@@ -41,11 +41,8 @@ extension Engine {
         guard !isInMemtables(since: reads.checkedThrough, of: currentView) else { return }
         let now = try moment()
         for dataset in reads.datasets {
-            let found = try monitor.withLock { () throws(StoreError) -> Tails in
-                try checkIsThere(dataset, since: reads.checkedThrough)
-                return tails(of: dataset, reads, now)
-            }
-            try validateWhole(dataset, reads, at: now, found)
+            try checkIsThere(dataset, since: reads.checkedThrough)
+            try validateWhole(dataset, reads, at: now)
         }
         reads.checkedThrough = now.sequenceMax
     }
@@ -56,7 +53,7 @@ extension Engine {
     ///   ``validateAhead(_:)`` looked.
     func validate(_ reads: TransactionReads) throws(StoreError) {
         guard sequence != reads.checkedThrough else { return }
-        let now = Moment(view: currentView, sequenceMax: sequence)
+        let now = momentAsStored()
         let isInMemtables = isInMemtables(since: reads.checkedThrough, of: now.view)
         for dataset in reads.datasets {
             try checkIsThere(dataset, since: reads.checkedThrough)
@@ -65,7 +62,7 @@ extension Engine {
                     throw .transactionConflict(dataset.state.name)
                 }
             } else {
-                try validateWhole(dataset, reads, at: now, tails(of: dataset, reads, now))
+                try validateWhole(dataset, reads, at: now)
             }
         }
     }
@@ -139,25 +136,9 @@ extension Engine {
 
     // MARK: - By sync counts
 
-    /// The newest changes of a dataset in the memtables of both moments.
-    private struct Tails {
-        let then: [UInt]
-        let now: [UInt]
-    }
-
-    /// Under `monitor`.
-    private func tails(
-        of dataset: DatasetReads, _ reads: TransactionReads, _ now: Moment
-    ) -> Tails {
-        func tails(_ view: ReadView) -> [UInt] {
-            view.memtables.map { UInt(bitPattern: unsafe $0.tail(of: dataset.id)) }
-        }
-        return Tails(then: tails(reads.moment.view), now: tails(now.view))
-    }
-
     /// Compares what was read with what is there at another moment.
     private func validateWhole(
-        _ dataset: DatasetReads, _ reads: TransactionReads, at now: Moment, _ tails: Tails
+        _ dataset: DatasetReads, _ reads: TransactionReads, at now: Moment
     ) throws(StoreError) {
         for (key, count) in dataset.keys {
             let found = try key.withBytes { (key) throws(StoreError) in
@@ -172,16 +153,16 @@ extension Engine {
         }
         guard !dataset.ranges.isEmpty else { return }
         let hasChanged =
-            hasChange(of: dataset, since: reads.moment.sequenceMax, through: now, tails.now)
-            ? true : try hasSealedChange(of: dataset, reads.moment, now, tails.then)
+            hasChange(of: dataset, since: reads.moment.sequenceMax, through: now)
+            ? true : try hasSealedChange(of: dataset, reads.moment, now)
         guard !hasChanged else { throw .transactionConflict(dataset.state.name) }
     }
 
     private func hasChange(
-        of dataset: DatasetReads, since: UInt64, through now: Moment, _ tails: [UInt]
+        of dataset: DatasetReads, since: UInt64, through now: Moment
     ) -> Bool {
-        for (memtable, tail) in zip(now.view.memtables, tails) {
-            var node = unsafe NodePointer(bitPattern: tail)
+        for memtable in now.view.memtables {
+            var node = unsafe memtable.tail(of: dataset.id)
             while let current = unsafe node {
                 let entry = unsafe memtable.entry(of: current)
                 guard entry.sequence > since else { return false }
@@ -197,9 +178,9 @@ extension Engine {
     /// Looks only at segments that were not there at the first moment, and in them at changes
     /// after the last one that was.
     private func hasSealedChange(
-        of dataset: DatasetReads, _ then: Moment, _ now: Moment, _ tails: [UInt]
+        of dataset: DatasetReads, _ then: Moment, _ now: Moment
     ) throws(StoreError) -> Bool {
-        let since = try lastCount(of: dataset.id, at: then, tails)
+        let since = try lastCount(of: dataset.id, at: then)
         let known = Set(then.view.runs.map(ObjectIdentifier.init))
         for run in now.view.runs where !known.contains(ObjectIdentifier(run)) {
             for segment in run.segments {
@@ -223,10 +204,10 @@ extension Engine {
     /// The sync count of the last change of a dataset that is there at a moment. Later ones may
     /// have been there and be forgotten; nothing of them is left to be taken for a change.
     private func lastCount(
-        of id: DatasetID, at moment: Moment, _ tails: [UInt]
+        of id: DatasetID, at moment: Moment
     ) throws(StoreError) -> UInt64 {
-        for (memtable, tail) in zip(moment.view.memtables, tails) {
-            var node = unsafe NodePointer(bitPattern: tail)
+        for memtable in moment.view.memtables {
+            var node = unsafe memtable.tail(of: id)
             while let current = unsafe node {
                 let entry = unsafe memtable.entry(of: current)
                 if entry.sequence <= moment.sequenceMax { return entry.syncCount }

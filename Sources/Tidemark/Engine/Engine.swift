@@ -40,6 +40,8 @@ final class Engine: @unchecked Sendable {
     /// Of the sync module: what is in memory only, for as long as the store is open.
     let settledExchanges = Mutex<[SettledExchange]>([])
     let heldLooks = HeldLooks()
+    /// Own ids, the present one first. For readers, who take no lock.
+    private let knownOwnIDs: Mutex<[ReplicaID]>
     /// See ``Store/takeRenewalForStranger()``.
     let hasRenewedForStranger = Atomic<Bool>(false)
 
@@ -47,8 +49,8 @@ final class Engine: @unchecked Sendable {
     var catalog: DatasetCatalog
     /// Ids given up by a deletion that may not be durable yet: their records must stay until then.
     var undurableIDs: Set<DatasetID> = []
-    var manifest: Manifest
-    var replicaID: ReplicaID
+    var manifest: Manifest { didSet { noteOwnIDs() } }
+    var replicaID: ReplicaID { didSet { noteOwnIDs() } }
     var clock: HybridClock
     var sequence: UInt64 = 0
     var nextNumber: UInt64
@@ -92,6 +94,13 @@ final class Engine: @unchecked Sendable {
     var isScouting = false
     /// What the scout waits for, and who waits for the scout.
     let scoutChanged = Monitor.Condition()
+    /// Whether a writer puts a large block into the active log, or has it made room for one, and
+    /// has given up `monitor` meanwhile.
+    var isWritingWithoutLock = false
+    /// The time of the last write before.
+    var lastBeforeWriter = HybridTime(rawValue: 0)
+    /// What threads wait for that want to write meanwhile, or need the log as it is.
+    let writerDone = Monitor.Condition()
     /// Logs before the active one that are not known to be durable, oldest first.
     var unsyncedLogs: [LogSegment] = []
     var durablePosition = LogPosition(log: 0, offset: 0)
@@ -131,6 +140,7 @@ final class Engine: @unchecked Sendable {
         self.ownership = ownership
         self.events = events
         replicaID = manifest.replicaID
+        knownOwnIDs = Mutex([manifest.replicaID] + manifest.formerReplicaIDs)
         nextNumber = manifest.nextNumber
         nextDataset = manifest.nextDataset
         expiresFrom = manifest.expiresFrom
@@ -149,8 +159,13 @@ final class Engine: @unchecked Sendable {
         catalog.noteChange(of: state)
     }
 
-    /// Own ids, the present one first. Under `monitor`.
-    var ownIDs: [ReplicaID] { [replicaID] + manifest.formerReplicaIDs }
+    /// Own ids, the present one first. From any thread.
+    var ownIDs: [ReplicaID] { knownOwnIDs.withLock { $0 } }
+
+    private func noteOwnIDs() {
+        let ids = [replicaID] + manifest.formerReplicaIDs
+        knownOwnIDs.withLock { $0 = ids }
+    }
 
     func filePath(_ name: String) -> String { "\(path)/\(name)" }
 
@@ -178,8 +193,13 @@ final class Engine: @unchecked Sendable {
     ///
     /// The kernel may drop a page that it could not write, and the next look at it reads an older
     /// one from the disk (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
-    private func keepReadable() {
+    func keepReadable() {
         guard unreadable?.code != .corruption else { return }
+        if isWritingWithoutLock, let failure {
+            // What is being written must not be moved: readers wait for that in their own way.
+            unreadable = failure
+            return refusesReaders.store(true, ordering: .releasing)
+        }
         do {
             for log in sealQueue.map(\.memtable.log) + (active.map { [$0.log] } ?? []) {
                 try log.detach()

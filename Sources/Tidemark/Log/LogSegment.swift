@@ -30,7 +30,7 @@ final class LogSegment: @unchecked Sendable {
     /// Whether what is reserved is written with zeros at once.
     private let writesZeros: Bool
     /// Bytes of the file: they may be stored to without fear for the space.
-    private(set) var reserved: Int
+    var reserved: Int
     /// Where the next block goes, in bytes from the start of the file.
     private(set) var appended: Int
     private(set) var epoch: UInt16
@@ -190,11 +190,16 @@ final class LogSegment: @unchecked Sendable {
         unsafe UnsafeRawPointer(region.baseAddress! + FileHeader.madeAtOffset)
     }
 
-    /// Reserves space for a block, so that a full disk is an error now.
-    func reserve(payload: Int) throws(StoreError) {
+    /// The bytes that the file must have for a block; nil if it has them.
+    func spaceNeeded(payload: Int) -> Int? {
         let needed = appended + payload + 2 * BlockHeader.byteCount + 2 * Self.alignment
-        guard needed > reserved else { return }
-        let wanted = min(capacity, max(reserved + Self.stepBytes, Pages.roundedUp(needed)))
+        guard needed > reserved else { return nil }
+        return min(capacity, max(reserved + Self.stepBytes, Pages.roundedUp(needed)))
+    }
+
+    /// Reserves space, so that a full disk is an error now. It may be used once ``reserved`` says
+    /// so. Returns the bytes that there are then.
+    func reserve(_ wanted: Int) throws(StoreError) -> Int {
         try file.reserve(wanted)
         if writesZeros {
             try writeZeros(reserved..<wanted)
@@ -202,7 +207,7 @@ final class LogSegment: @unchecked Sendable {
             // One call in place of a fault for each page, which would come in the next commits.
             file.populateForWriting(offset: reserved, count: wanted - reserved)
         }
-        reserved = wanted
+        return wanted
     }
 
     /// Has all that is reserved in place for stores: for a log that is made ahead and in which no
@@ -274,9 +279,30 @@ final class LogSegment: @unchecked Sendable {
     /// Completes the block whose payload was just stored.
     func seal(payloadCount: Int, kind: BlockHeader.Kind = .operations) {
         let count = unsafe complete(
-            region.baseAddress! + appended, payloadCount: payloadCount, kind: kind)
+            region.baseAddress! + appended, payloadCount: payloadCount, kind: kind, mark: durable)
         appended += count
         endsInMark = payloadCount == 0
+    }
+
+    /// Completes the block whose payload was just stored, which belongs to the log when it is
+    /// added. Returns its bytes.
+    ///
+    /// - Parameter mark: how far the log is known to be durable.
+    func complete(payloadCount: Int, mark: Int) -> Int {
+        unsafe complete(
+            region.baseAddress! + appended, payloadCount: payloadCount, kind: .operations,
+            mark: mark)
+    }
+
+    /// Takes back a block that was completed and is not added.
+    func takeBack() {
+        unsafe (region.baseAddress! + appended).initializeMemory(
+            as: UInt8.self, repeating: 0, count: BlockHeader.byteCount)
+    }
+
+    func add(blockOf bytes: Int) {
+        appended += bytes
+        endsInMark = false
     }
 
     /// Completes the block in the scratch memory and writes it by a system call: for a block that
@@ -287,7 +313,8 @@ final class LogSegment: @unchecked Sendable {
     /// - Throws: `diskFull`, `inputOutput`; the log is as it was, and nothing may follow in it.
     func writeScratch(payloadCount: Int) throws(StoreError) {
         let start = unsafe scratchPayloadStart() - BlockHeader.byteCount
-        let count = unsafe complete(start, payloadCount: payloadCount, kind: .operations)
+        let count = unsafe complete(
+            start, payloadCount: payloadCount, kind: .operations, mark: durable)
         try unsafe file.write(
             UnsafeRawBufferPointer(start: start, count: count), at: UInt64(appended))
         appended += count
@@ -296,7 +323,7 @@ final class LogSegment: @unchecked Sendable {
 
     /// Fills the last bytes and the header of a block. Returns its bytes.
     private func complete(
-        _ start: UnsafeMutableRawPointer, payloadCount: Int, kind: BlockHeader.Kind
+        _ start: UnsafeMutableRawPointer, payloadCount: Int, kind: BlockHeader.Kind, mark: Int
     ) -> Int {
         precondition(
             payloadCount <= reserved - appended - BlockHeader.byteCount,
@@ -308,7 +335,7 @@ final class LogSegment: @unchecked Sendable {
                 of: 0, toByteOffset: BlockHeader.byteCount + index, as: UInt8.self)
         }
         let header = BlockHeader(
-            storedCount: paddedCount, mark: UInt32(durable), segment: number, kind: kind,
+            storedCount: paddedCount, mark: UInt32(mark), segment: number, kind: kind,
             epoch: epoch)
         unsafe header.seal(at: start, identity)
         return BlockHeader.byteCount + paddedCount

@@ -42,9 +42,10 @@ final class KeyTable: @unchecked Sendable {
     /// In a table that is half full one step and a half are usual, and so many have less than one
     /// chance in a thousand million.
     static let longSteps: UInt64 = 128
+    private let longSearchCount = Atomic<Int>(0)
     /// How many searches for a place took at least ``longSteps`` steps: 0, or somebody knows the
-    /// seed of the hashes.
-    @exclusivity(unchecked) private(set) var longSearches = 0
+    /// seed of the hashes. From any thread.
+    var longSearches: Int { longSearchCount.load(ordering: .relaxed) }
 
     /// Of all tables together.
     @exclusivity(unchecked) private(set) var byteCount: Int
@@ -168,7 +169,7 @@ final class KeyTable: @unchecked Sendable {
         let place = unsafe Self.find(
             key, in: dataset, hash: hash, memory, mask: mask, memtable)
         let steps = unsafe (UInt64(place.index) &- hash) & mask
-        if steps >= Self.longSteps { unsafe longSearches &+= 1 }
+        if steps >= Self.longSteps { longSearchCount.wrappingAdd(1, ordering: .relaxed) }
         return place
     }
 

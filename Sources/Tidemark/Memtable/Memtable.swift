@@ -4,13 +4,12 @@ internal import Synchronization
 /// writer at a time and any number of readers, who take no lock to find a key.
 ///
 /// Keys and values are not copied: nodes point into the mapped log segment, which the memtable
-/// holds. Thread rule: `insert` and `tail` under the store's writer lock; everything else from
-/// anywhere. Nothing is ever removed.
+/// holds. Thread rule: one thread at a time inserts; everything else from anywhere, but for what
+/// says otherwise. Nothing is ever removed.
 @safe
 final class Memtable: @unchecked Sendable {
     // Unchecked: readers see nodes only through acquiring loads of addresses and counts that were
-    // released after the node was complete; the mutable members belong to the writer, under its
-    // lock.
+    // released after the node was complete; the mutable members belong to the writer.
 
     /// The log segment whose entries these are.
     let log: LogSegment
@@ -24,9 +23,15 @@ final class Memtable: @unchecked Sendable {
     private let nodes: NodeStore
     private let order = SortedRuns()
     private let storeOrder = StoreRuns()
-    @exclusivity(unchecked) private var tails: [DatasetID: UInt] = [:]
-    /// The dataset of the last change and its node: mostly the next change is in the same.
-    @exclusivity(unchecked) private var lastTail: (dataset: DatasetID, node: UInt) = (0, 0)
+    /// The node of the newest change of each dataset, but of that of the last change of all an
+    /// older one, or none.
+    private let tails = Mutex<[DatasetID: UInt]>([:])
+    /// How many these are.
+    @exclusivity(unchecked) private var tailCount = 0
+    /// The dataset of the last change: mostly the next change is in the same.
+    @exclusivity(unchecked) private var lastDataset: DatasetID = 0
+    /// The node of the last change.
+    private let lastNode = Atomic<UInt>(0)
     private let published = Atomic<Int>(0)
     @exclusivity(unchecked) private var staged: StagedEntries
     private let recycler: LogRecycler?
@@ -61,15 +66,15 @@ final class Memtable: @unchecked Sendable {
     /// How many keys there are. Only under the writer lock.
     var keyCount: Int { keys.count }
 
-    /// See ``KeyTable/longSearches``. Only under the writer lock.
-    var longSearches: Int { unsafe keys.longSearches }
+    /// See ``KeyTable/longSearches``.
+    var longSearches: Int { keys.longSearches }
 
     /// Of memory, for the entries alone. Only under the writer lock.
     var nodeBytes: Int { unsafe nodes.count * MemoryLayout<MemtableNode>.stride }
 
     /// Of memory, for all that is here but the log. Only under the writer lock.
     var byteCount: Int {
-        unsafe nodeBytes + keys.byteCount + tails.count * Self.bytesEachDataset
+        unsafe nodeBytes + keys.byteCount + tailCount * Self.bytesEachDataset
     }
 
     /// Whether an entry more would leave the memory that this takes within a bound: nodes, tables,
@@ -82,7 +87,7 @@ final class Memtable: @unchecked Sendable {
     /// What the bound leaves for nodes, beside the table for one key more and the datasets. Only
     /// under the writer lock.
     func nodeBytesMax(within bytesMax: Int) -> Int {
-        let datasetBytes = unsafe tails.count * Self.bytesEachDataset
+        let datasetBytes = unsafe tailCount * Self.bytesEachDataset
         return bytesMax - datasetBytes - keys.byteCountOfNext
     }
 
@@ -141,19 +146,30 @@ final class Memtable: @unchecked Sendable {
         _ key: ByteView, in dataset: DatasetID, hash: UInt64, at start: UnsafeRawPointer,
         order: UInt32
     ) {
-        if unsafe lastTail.dataset != dataset {
-            if unsafe lastTail.node != 0 { unsafe tails[lastTail.dataset] = lastTail.node }
-            unsafe lastTail = (dataset, tails[dataset] ?? 0)
-        }
+        let isOfLast = unsafe lastDataset == dataset
+        let previous = isOfLast ? lastNode.load(ordering: .relaxed) : tailBefore(dataset)
         let place = keys.place(of: key, in: dataset, hash: hash, self)
         let node = unsafe nodes.append(
             MemtableNode(
                 start: start, previousVersion: place.node,
-                previousChange: NodePointer(bitPattern: lastTail.node),
+                previousChange: NodePointer(bitPattern: previous),
                 hash: UInt32(truncatingIfNeeded: hash), order: order))
-        unsafe lastTail.node = UInt(bitPattern: node)
+        lastNode.store(UInt(bitPattern: node), ordering: .releasing)
         unsafe keys.put(node, hash: hash, at: place)
         unsafe published.store(nodes.count, ordering: .releasing)
+    }
+
+    /// Where another dataset than that of the last change stands, whose node is filed for it.
+    @inline(never)
+    private func tailBefore(_ dataset: DatasetID) -> UInt {
+        let last = lastNode.load(ordering: .relaxed)
+        let (before, count) = tails.withLock { tails in
+            if last != 0 { unsafe tails[lastDataset] = last }
+            return (tails[dataset] ?? 0, tails.count)
+        }
+        unsafe lastDataset = dataset
+        unsafe tailCount = count
+        return before
     }
 
     @inline(__always)
@@ -199,10 +215,15 @@ final class Memtable: @unchecked Sendable {
         return nil
     }
 
-    /// The node of the newest change of a dataset. Only under the writer lock.
+    /// The node of the newest change of a dataset: not older than what the caller knows of.
     func tail(of dataset: DatasetID) -> NodePointer? {
-        unsafe NodePointer(
-            bitPattern: lastTail.dataset == dataset ? lastTail.node : tails[dataset] ?? 0)
+        // What is not the last of all was filed before the last was stored.
+        if let last = unsafe NodePointer(bitPattern: lastNode.load(ordering: .acquiring)),
+            unsafe entry(of: last).dataset == dataset
+        {
+            return unsafe last
+        }
+        return unsafe NodePointer(bitPattern: tails.withLock { $0[dataset] ?? 0 })
     }
 
     /// All entries so far in sorted runs. O(n log n) for n entries since the last call.

@@ -231,10 +231,7 @@ struct SalvagedStates {
                     && all.dots.allSatisfy { own.contains($0.replica) }
                 state.vector = isAlone ? all : VersionVector()
                 state.outstanding = isAlone ? VersionVector() : all
-                for peer in state.peers.keys {
-                    state.peers[peer]?.pulledThrough = .zero
-                    state.peers[peer]?.pushedThrough = .zero
-                }
+                state.forgetPositions()
                 state.expire(through: state.syncCount + lostMax)
             } else {
                 for dot in found.dots.dots where own.contains(dot.replica) {

@@ -1,6 +1,6 @@
 extension Engine {
-    /// Notes a gap that a walk has found, unless something was put into it meanwhile. Takes
-    /// `monitor`, for a moment.
+    /// Notes a gap that a walk has found, unless something was put into it meanwhile, or somebody
+    /// holds `monitor` for long.
     ///
     /// - Parameters:
     ///   - order: of the walk. Of a gap into which something was put, what lies before that in
@@ -21,6 +21,8 @@ extension Engine {
     }
 
     private static let gapRoundsMax = 4
+    /// How often the processor is given up for the lock.
+    private static let gapTurnsMax = 64
     /// Changes that are looked at under the lock: more than a batch that somebody writes again and
     /// again is likely to have, and little beside the time that writing it takes under that lock.
     private static let gapChangesMax: UInt64 = 2_048
@@ -30,9 +32,10 @@ extension Engine {
     private func noteIfChecked(
         _ found: KeyGap, since: UInt64, order: ScanOrder, putCount: Int?
     ) -> GapChanges? {
-        monitor.lock()
+        // A reader waits for no writer: a note less does no harm.
+        guard monitor.tryLock(turnsMax: Self.gapTurnsMax) else { return nil }
         defer { monitor.unlock() }
-        guard !isClosed, !found.isEmpty else { return nil }
+        guard !isClosed, !found.isEmpty, !isWritingWithoutLock else { return nil }
         if let putCount, putCount == counted.puts {
             gaps.add(found)
             return nil
@@ -41,9 +44,7 @@ extension Engine {
         // What was written since lies in memtables, if the oldest of them was there already.
         let isInMemtables = view.memtables.last.map { $0.sequenceBase <= since } ?? false
         guard isInMemtables || sequence == since else { return nil }
-        let changes = GapChanges(
-            sequence: sequence, view: view,
-            tails: view.memtables.map { UInt(bitPattern: unsafe $0.tail(of: found.dataset)) })
+        let changes = GapChanges(sequence: sequence, view: view)
         guard sequence - since <= Self.gapChangesMax else { return changes }
         var gap = found
         changes.cut(&gap, since: since, order: order)
@@ -56,13 +57,11 @@ extension Engine {
 private struct GapChanges {
     let sequence: UInt64
     let view: ReadView
-    /// For each memtable of the view the node of the newest change, as read under the writer lock.
-    let tails: [UInt]
 
     /// Cuts a gap where something was put into it after a sequence. O(changes since).
     func cut(_ gap: inout KeyGap, since: UInt64, order: ScanOrder) {
-        for (memtable, tail) in zip(view.memtables, tails) {
-            var node = unsafe NodePointer(bitPattern: tail)
+        for memtable in view.memtables {
+            var node = unsafe memtable.tail(of: gap.dataset)
             while let current = unsafe node {
                 let entry = unsafe memtable.entry(of: current)
                 guard entry.sequence > since else { return }

@@ -21,10 +21,12 @@ extension Engine {
                         .invalidArgument,
                         "the time \(time) has not come yet; read as of now, or of an earlier one")
                 }
-                // What is written here from now on is later, so that the answer stays.
+                // What is written here from now on is later, so that the answer stays; what is
+                // being written is waited for.
+                if time > lastBeforeWriter { awaitWriter() }
                 clock.see(time)
             }
-            return Moment(view: currentView, sequenceMax: sequence)
+            return momentAsStored()
         }
     }
 

@@ -2,52 +2,52 @@ internal import Synchronization
 
 typealias RecordsScope = (id: DatasetID, dirtiness: Dirtiness)
 
+// Readers never wait for a writer: what they need to know of the present is published, and read
+// without the lock that writers hold.
+
 extension Engine {
     /// The present moment: every commit that was acknowledged, and no part of another.
     func moment() throws(StoreError) -> Moment {
-        try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
-            return momentNow()
-        }
+        if refusesReaders.load(ordering: .acquiring) { try checkReadable() }
+        return momentNow()
     }
 
     /// The id of a dataset's records at a moment, and what is dirty among them.
     func scope(
         of state: DatasetState, at moment: Moment
     ) throws(StoreError) -> RecordsScope {
-        try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
-            return try scopeNow(of: state, at: moment)
-        }
-    }
-
-    /// Both at once, which takes the lock once, and the nodes of the dataset's newest changes in
-    /// the memtables of the moment.
-    func momentAndScope(
-        of state: DatasetState
-    ) throws(StoreError) -> (Moment, RecordsScope, tails: [UInt]) {
-        try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
-            let moment = momentNow()
-            let scope = try scopeNow(of: state, at: moment)
-            let tails = moment.view.memtables.map { memtable in
-                UInt(bitPattern: unsafe memtable.tail(of: scope.id))
-            }
-            return (moment, scope, tails)
-        }
-    }
-
-    /// Under `monitor`.
-    func momentNow() -> Moment {
-        Moment(view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
-    }
-
-    private func scopeNow(
-        of state: DatasetState, at moment: Moment
-    ) throws(StoreError) -> RecordsScope {
+        if refusesReaders.load(ordering: .acquiring) { try checkReadable() }
         let id = state.id(atSequence: moment.sequenceMax)
         guard id != 0 else { throw .datasetNotFound(state.name) }
         return (id, state.dirtiness(ownIDs: ownIDs))
+    }
+
+    /// Both at once.
+    func momentAndScope(
+        of state: DatasetState
+    ) throws(StoreError) -> (moment: Moment, scope: RecordsScope) {
+        let moment = try moment()
+        return (moment, try scope(of: state, at: moment))
+    }
+
+    /// The present moment, also of a store that is closed.
+    func momentNow() -> Moment {
+        var moment = momentAsStored()
+        moment.now = storage.wallClockMilliseconds()
+        return moment
+    }
+
+    /// The same for who sees records as they are stored, expired ones, too.
+    ///
+    /// A view has all that was committed while it was the present one, and nothing of a later
+    /// commit is missing in it for a reader of that time. So the sequence is one that was read
+    /// while the view stood.
+    func momentAsStored() -> Moment {
+        while true {
+            let view = currentView
+            let sequence = visibleSequence.load(ordering: .acquiring)
+            if views.isCurrent(view) { return Moment(view: view, sequenceMax: sequence) }
+        }
     }
 
     /// The newest value of a key, handed out where it lies; nil if there is no live record.

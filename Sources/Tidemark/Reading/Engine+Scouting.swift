@@ -187,7 +187,7 @@ extension Store {
     package func scout(
         _ dataset: Dataset, from key: [UInt8], partMax: Int = .max
     ) throws(StoreError) {
-        let (_, scope, _) = try engine.momentAndScope(of: dataset.state)
+        let scope = try engine.momentAndScope(of: dataset.state).scope
         try engine.scout(
             ScoutRequest(dataset: scope.id, start: key),
             partMax: min(partMax, Engine.scoutedMax))

@@ -13,22 +13,16 @@ extension Engine {
         of state: DatasetState, _ kind: SumKind, forgotten: VersionVector = VersionVector(),
         isExchange: Bool, tell: ((UInt64) -> Void)? = nil
     ) throws(StoreError) -> RecordSums {
-        let (moment, id, tails, knowledge) = try monitor.withLock { () throws(StoreError) in
+        let (moment, id, knowledge) = try monitor.withLock { () throws(StoreError) in
             try checkOpen()
             guard isExchange || state.isVisible else { throw .datasetNotFound(state.name) }
-            let moment = Moment(
-                view: currentView, sequenceMax: sequence, now: storage.wallClockMilliseconds())
-            let id = state.recordsID
-            let tails = moment.view.memtables.map { memtable in
-                UInt(bitPattern: unsafe memtable.tail(of: id))
-            }
-            return (moment, id, tails, state.knowledge)
+            return (momentNow(), state.recordsID, state.knowledge)
         }
         let scan = SumScan(moment: moment, dataset: id, kind: kind, forgotten: forgotten)
         let segments = moment.view.segments.map(\.number)
         if id != 0, let known = sumTables.table(of: id, kind),
             let table = try renewed(
-                known, by: scan, tails: tails, syncCount: knowledge.syncCount, segments: segments)
+                known, by: scan, syncCount: knowledge.syncCount, segments: segments)
         {
             sumTables.keep(table)
             return RecordSums(table, scan, knowledge)
@@ -41,8 +35,7 @@ extension Engine {
 
     /// Brings a table to the moment of a scan; nil if it is as good to make it anew.
     private func renewed(
-        _ table: SumTable, by scan: SumScan, tails: [UInt], syncCount: SyncCount,
-        segments: [UInt64]
+        _ table: SumTable, by scan: SumScan, syncCount: SyncCount, segments: [UInt64]
     ) throws(StoreError) -> SumTable? {
         guard table.syncCount <= syncCount else { return nil }
         // Tombstones that counted may be forgotten now, and such that were passed over may count:
@@ -81,7 +74,7 @@ extension Engine {
         }
         if table.syncCount < syncCount {
             var steps = ChangeSteps(
-                scan.moment, dataset: scan.dataset, since: table.syncCount.rawValue, tails: tails)
+                scan.moment, dataset: scan.dataset, since: table.syncCount.rawValue)
             var changeCount = 0
             let missesDeletions = options.plantedBugs.contains(.digestMissesDeletions)
             while let (index, isDeletion) = try steps.next({ entry, _ in

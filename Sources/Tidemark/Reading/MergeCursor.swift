@@ -28,15 +28,14 @@ struct MergeCursor {
         self.init(memtables: Array(memtables), runs: try Self.runs(of: view), order: order)
     }
 
-    /// All of one dataset in a range, at the moment at which its newest changes in the memtables
-    /// were these, and some of others.
+    /// All of one dataset in a range, and some of others. What it has few entries in is not sorted
+    /// for it.
     init(
-        _ view: ReadView, order: ScanOrder, of dataset: DatasetID, in range: KeyRange,
-        tails: [UInt]
+        _ view: ReadView, order: ScanOrder, of dataset: DatasetID, in range: KeyRange
     ) throws(StoreError) {
         var memtables: [MemtableCursor] = []
-        for (memtable, tail) in zip(view.memtables, tails) {
-            guard let newest = unsafe NodePointer(bitPattern: tail) else { continue }
+        for memtable in view.memtables {
+            guard let newest = unsafe memtable.tail(of: dataset) else { continue }
             memtables.append(
                 unsafe MemtableCursor(
                     memtable, changesOf: dataset, in: range, through: newest))

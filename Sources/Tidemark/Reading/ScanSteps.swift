@@ -22,15 +22,11 @@ struct ScanSteps {
     /// Dead records since one was given out.
     private var passedCount = 0
 
-    /// - Parameters:
-    ///   - engine: whose memory of gaps to use; nil where dead records count, and where the caller
-    ///     holds the writer lock.
-    ///   - tails: for each memtable of the moment, in its order, the node of the newest change of
-    ///     the dataset, as read under the writer lock together with the moment; nil if that was
-    ///     not done. What the dataset has few entries in is not sorted for it then.
+    /// - Parameter engine: whose memory of gaps to use; nil where dead records count, and where
+    ///   the caller holds the writer lock.
     init(
         _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder,
-        includingDeleted: Bool, gapsOf engine: Engine? = nil, tails: [UInt]? = nil
+        includingDeleted: Bool, gapsOf engine: Engine? = nil
     ) throws(StoreError) {
         self.moment = moment
         self.dataset = dataset
@@ -55,12 +51,7 @@ struct ScanSteps {
                 pausesInGaps: stretch != nil)
             return
         }
-        if let tails {
-            cursor = try MergeCursor(
-                moment.view, order: order, of: dataset, in: range, tails: tails)
-        } else {
-            cursor = try MergeCursor(moment.view, order: order)
-        }
+        cursor = try MergeCursor(moment.view, order: order, of: dataset, in: range)
         try start.withPosition { (position) throws(StoreError) in try cursor.seek(position) }
     }
 

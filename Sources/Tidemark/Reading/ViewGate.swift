@@ -54,6 +54,12 @@ final class ViewGate: @unchecked Sendable {
     /// For those who keep it: snapshots, cursors, background work.
     var current: ReadView { state.withLock { $0.current } }
 
+    /// Whether a view that the caller holds has not been replaced.
+    func isCurrent(_ view: ReadView) -> Bool {
+        let pointer = unsafe UInt(bitPattern: Unmanaged.passUnretained(view).toOpaque())
+        return address.load(ordering: .sequentiallyConsistent) == pointer
+    }
+
     @inline(__always)
     private func counter(phase: Int, stripe: Int) -> UnsafeMutablePointer<Atomic<Int>> {
         unsafe (counters + (phase * Self.stripeCount + stripe) * Self.stripeBytes)

@@ -50,12 +50,7 @@ extension Engine {
 
     /// Under `monitor`.
     private func changeSteps(of state: DatasetState, since: SyncCount) -> ChangeSteps {
-        let moment = Moment(view: currentView, sequenceMax: sequence)
-        let tails = moment.view.memtables.map { memtable in
-            UInt(bitPattern: unsafe memtable.tail(of: state.recordsID))
-        }
-        return ChangeSteps(
-            moment, dataset: state.recordsID, since: since.rawValue, tails: tails)
+        ChangeSteps(momentAsStored(), dataset: state.recordsID, since: since.rawValue)
     }
 
     /// - Parameter isLast: whether what the sender has seen is to count as seen here.

@@ -63,6 +63,15 @@ final class Monitor: @unchecked Sendable {
         unsafe pthread_mutex_trylock(mutex) == 0
     }
 
+    /// The same, and gives the processor up for so many turns until nobody holds it.
+    func tryLock(turnsMax: Int) -> Bool {
+        for _ in 0..<turnsMax {
+            if tryLock() { return true }
+            sched_yield()
+        }
+        return tryLock()
+    }
+
     @inline(__always)
     func unlock() {
         unsafe pthread_mutex_unlock(mutex)

@@ -18,57 +18,46 @@ struct ClosingTests {
         return store
     }
 
-    @Test("A store that is closed while another thread compacts it is free only after that")
-    func besideCompaction() throws {
-        for _ in 0..<5 {
-            let directory = try TemporaryDirectory()
-            let path = directory["store"]
-            let store = try filledStore(at: path)
-            let isEnded = Atomic<Bool>(false)
-            let hasBegun = Atomic<Bool>(false)
-            try runOnThreads([
-                {
-                    _ = try? store.compact { _ in hasBegun.store(true, ordering: .releasing) }
-                    isEnded.store(true, ordering: .releasing)
-                },
-                {
-                    while !hasBegun.load(ordering: .acquiring),
-                        !isEnded.load(ordering: .acquiring)
-                    { sched_yield() }
-                    try store.close()
-                    let again = try Store.open(at: path, options: quickOptions())
-                    #expect(try again.dataset("main").count() == 3_000)
-                    #expect(try again.verify(threads: 1).damages.isEmpty)
-                    try again.close()
-                },
-            ])
-        }
-    }
+    /// As many looks as whoever closes too early hardly needs.
+    private static let lookCount = 50
 
-    @Test("Of two threads that close a store neither returns before it is free")
-    func twice() throws {
-        for _ in 0..<10 {
-            let directory = try TemporaryDirectory()
-            let path = directory["store"]
-            let store = try filledStore(at: path)
-            let openings = Mutex(0)
-            let close = { @Sendable () throws -> Void in
-                try store.close()
-                do {
-                    let again = try Store.open(at: path, options: quickOptions())
-                    openings.withLock { $0 += 1 }
-                    try again.close()
-                } catch let error as StoreError where error.code == .locked {
-                    // By the other one, who has opened it again.
-                    #expect(openings.withLock { $0 } > 0 || error.message.contains("process"))
+    @Test(
+        "Nobody who closes a store returns, nor is it free, before what compacts it has ended",
+        arguments: [1, 2])
+    func besideCompaction(closerCount: Int) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory["store"]
+        let store = try filledStore(at: path)
+        let closedCount = Atomic<Int>(0)
+        let looksLeft = Atomic<Int>(Self.lookCount)
+        let hasBegun = Atomic<Bool>(false)
+        let close = { @Sendable () throws -> Void in
+            waitUntil { hasBegun.load(ordering: .acquiring) }
+            try store.close()
+            closedCount.add(1, ordering: .releasing)
+        }
+        let compact = { @Sendable () throws -> Void in
+            _ = try? store.compact { _ in
+                hasBegun.store(true, ordering: .releasing)
+                waitUntil { store.isClosing }
+                while looksLeft.load(ordering: .relaxed) > 0 {
+                    looksLeft.subtract(1, ordering: .relaxed)
+                    usleep(2_000)
+                    let closed = closedCount.load(ordering: .acquiring)
+                    #expect(closed == 0)
+                    expectError(.locked) { try Store.open(at: path, options: quickOptions()) }
                 }
             }
-            try runOnThreads([close, close])
-            #expect(openings.withLock { $0 } >= 1)
-            let again = try Store.open(at: path, options: quickOptions())
-            #expect(try again.verify(threads: 1).damages.isEmpty)
-            try again.close()
         }
+        try runOnThreads([compact] + Array(repeating: close, count: closerCount))
+        let (left, closed) = (
+            looksLeft.load(ordering: .relaxed), closedCount.load(ordering: .acquiring)
+        )
+        #expect(left == 0 && closed == closerCount)
+        let again = try Store.open(at: path, options: quickOptions())
+        #expect(try again.dataset("main").count() == 3_000)
+        #expect(try again.verify(threads: 1).damages.isEmpty)
+        try again.close()
     }
 
     @Test("A closure that is told of progress cannot ask for what its own call is doing")

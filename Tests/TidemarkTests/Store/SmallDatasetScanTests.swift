@@ -108,13 +108,12 @@ struct SmallDatasetScanTests {
         let fixture = try StoreFixture()
         let notes = try fixture.store.systemDataset(.batons)
         for number in 0..<20 { try notes.put("old", for: "key \(number)") }
-        let (moment, scope, tails) = try fixture.store.engine.momentAndScope(of: notes.state)
+        let (moment, scope) = try fixture.store.engine.momentAndScope(of: notes.state)
         for number in 0..<40 { try notes.put("new", for: "key \(number)") }
         for order in [ScanOrder.forward, .backward] {
             #expect(try notes.keys().collect().count == 40)
             var steps = try ScanSteps(
-                moment, dataset: scope.id, range: .all, order: order, includingDeleted: false,
-                tails: tails)
+                moment, dataset: scope.id, range: .all, order: order, includingDeleted: false)
             var counts: [UInt64] = []
             while let count = try steps.next({ entry, _ in entry.syncCount }) {
                 counts.append(count)
