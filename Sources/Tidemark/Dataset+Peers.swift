@@ -132,26 +132,16 @@ extension Engine {
     fileprivate func retire(
         _ peer: ReplicaID, in state: DatasetState
     ) throws(StoreError) -> Bool {
-        let position: LogPosition
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkWritable()
-            guard state.peers[peer] != nil else { return false }
-            let memtable = try room { 64 + Limits.datasetNameBytesMax }
-            guard state.peers[peer] != nil else { return false }
-            var item = ByteWriter()
-            item.append(byte: LogItem.Code.retired.rawValue)
-            item.append(counted: state.name)
-            item.append(peer)
-            var block = LogBlockWriter(memtable.log)
-            block.append(bytes: item.bytes)
+        let item = StateItem.retired(peer, name: state.name)
+        let retired: Void? = try commitBlock(.disk) {
+            item.byteCount
+        } write: { (block, _) throws(StoreError) -> Void? in
+            guard state.peers[peer] != nil else { return nil }
+            block.append(item)
             state.retire(peer)
             catalog.touch(state)
-            publish(block, in: memtable)
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            return ()
         }
-        try makeDurable(position, .disk)
-        return true
+        return retired != nil
     }
 }

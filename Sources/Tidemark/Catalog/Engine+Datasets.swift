@@ -9,23 +9,18 @@ extension Engine {
         if let known = try knownState(named: name), known.isVisible { return known }
         let state = try state(named: name)
         if state.isVisible { return state }
-        let position: LogPosition
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            let memtable = try room { lifecycleBytesMax(state) }
-            if state.isVisible { return state }
+        _ = try commitBlock(nil) {
+            StateItem.dataset(state, state.lifecycle).byteCount
+        } write: { (block, _) throws(StoreError) -> Void? in
+            if state.isVisible { return nil }
             var lifecycle = state.lifecycle
             lifecycle.isDeleted = false
             stampNow(&lifecycle)
-            var block = LogBlockWriter(memtable.log)
             var id = state.recordsID != 0 ? state.recordsID : number ?? 0
             if id == 0 { id = try takeDatasetID() }
             change(state, to: lifecycle, id: id, isVisible: true, &block)
-            publish(block, in: memtable)
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            return ()
         }
-        try makeDurable(position, nil)
         return state
     }
 
@@ -34,33 +29,28 @@ extension Engine {
     /// be dropped from then on. False if there was none.
     func deleteDataset(_ name: String) throws(StoreError) -> Bool {
         try DatasetName.check(name)
-        let known = try existingState(named: name)
-        let retired: DatasetID
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkOpen()
-            guard let state = known, state.isVisible else {
-                try checkWritable()
-                return false
-            }
-            let memtable = try room { () throws(StoreError) in
-                let wipe = wipe(of: state)
-                return lifecycleBytesMax(state) + (try survivorBytesMax(of: state, wipe))
-            }
-            guard state.isVisible else { return false }
+        guard let state = try existingState(named: name) else {
+            try monitor.withLock { () throws(StoreError) in try checkWritable() }
+            return false
+        }
+        let retired = try commitBlock(.memory) { () throws(StoreError) in
+            let wipe = wipe(of: state)
+            return StateItem.dataset(state, wipe).byteCount
+                + (try survivorBytesMax(of: state, wipe))
+        } write: { (block, memtable) throws(StoreError) -> DatasetID? in
+            guard state.isVisible else { return nil }
             var lifecycle = wipe(of: state)
             let remaining = try survivors(of: state, lifecycle)
             stampNow(&lifecycle)
-            retired = state.recordsID
-            var block = LogBlockWriter(memtable.log)
+            let retired = state.recordsID
             let id = remaining.isEmpty ? 0 : try takeDatasetID()
             change(state, to: lifecycle, id: id, isVisible: false, &block)
             for record in remaining {
                 try bury(record, in: state, &block, memtable)
             }
-            publish(block, in: memtable)
+            return retired
         }
+        guard let retired else { return false }
         try forget(retired)
         waiters.wakeAll(for: name)
         return true
@@ -105,13 +95,7 @@ extension Engine {
         _ state: DatasetState, to lifecycle: DatasetLifecycle, id: DatasetID,
         isVisible: Bool, _ block: inout LogBlockWriter
     ) {
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.dataset.rawValue)
-        item.append(counted: state.name)
-        item.append(varint: UInt64(id))
-        item.append(byte: isVisible ? 1 : 0)
-        item.append(lifecycle)
-        block.append(bytes: item.bytes)
+        block.append(.dataset(id, isVisible: isVisible, name: state.name, lifecycle))
         let formerID = state.recordsID
         if formerID != 0, formerID != id { undurableIDs.insert(formerID) }
         state.lifecycle = lifecycle
@@ -144,11 +128,5 @@ extension Engine {
         // Later than the stamp that is there on whichever clock, also if that is not believed.
         lifecycle.time = max(now, lifecycle.time.next)
         lifecycle.replica = replicaID
-    }
-
-    func lifecycleBytesMax(_ state: DatasetState) -> Int {
-        let dots =
-            state.lifecycle.wiped.count + state.vector.count + state.outstanding.count
-        return 256 + Limits.datasetNameBytesMax + 32 * dots
     }
 }

@@ -91,20 +91,15 @@ extension Engine {
             var name = monitor.withLock { catalog.state(numbered: id)?.name }
             if name == nil { name = try records.name(ofNumber: id) }
             guard let name, let state = try existingState(named: name) else { continue }
-            monitor.lock()
-            defer { monitor.unlock() }
-            let memtable = try room { bytesMax(of: deletions) }
-            guard state.recordsID == id else { continue }
-            var block = LogBlockWriter(memtable.log)
-            note(deletions, in: state, &block)
-            publish(block, in: memtable)
+            _ = try commitBlock(.memory) {
+                StateItem.forgotten(deletions, name: name).byteCount
+            } write: { (block, _) throws(StoreError) -> Void? in
+                guard state.recordsID == id else { return nil }
+                note(deletions, in: state, &block)
+                return ()
+            }
         }
         try syncAll()
-    }
-
-    /// The log's bytes that the note of forgotten deletions may take.
-    func bytesMax(of forgotten: ForgottenDeletions) -> Int {
-        64 + Limits.datasetNameBytesMax + 32 * forgotten.vector.count
     }
 
     /// Under `monitor`.
@@ -114,11 +109,7 @@ extension Engine {
         // One clock that is years ahead would date what outlives on all replicas.
         let forgotten = forgotten.believed(until: latestBelieved)
         guard !state.forgotten.covers(forgotten) else { return }
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.forgotten.rawValue)
-        item.append(counted: state.name)
-        item.append(forgotten)
-        block.append(bytes: item.bytes)
+        block.append(.forgotten(forgotten, name: state.name))
         see(forgotten.time)
         state.forget(forgotten)
         // No change that another peer need be told of.

@@ -162,20 +162,15 @@ extension Engine {
         let log = memtable.log
         let mark = log.durable
         var changes = BatchChanges(clock: clock, sequence: sequence, keepsRuns: true)
-        let blockBytes = withoutLock {
+        let prepared = withoutLock {
             var block = LogBlockWriter(log, isStaging: true)
             append(source, plan, to: &block, memtable, &changes)
-            return log.complete(payloadCount: block.count, mark: mark)
+            return log.prepare(payloadCount: block.count, mark: mark)
         }
-        do {
-            try checkWritable()
-        } catch {
-            // Nobody sees what was written when a sync failed meanwhile.
-            log.takeBack()
-            throw error
-        }
+        // Nobody ever sees what was written when a sync failed meanwhile.
+        try checkWritable()
         take(changes)
-        log.add(blockOf: blockBytes)
+        log.add(prepared)
         publishAppended(memtable)
         return changes.lastDot
     }

@@ -101,7 +101,9 @@ extension Engine {
 
     /// The log's bytes that making a dataset anew may take.
     func revivalBytesMax(_ staged: StagedWrite) -> Int {
-        staged.state.lifecycle.isDeleted ? lifecycleBytesMax(staged.state) : 0
+        let state = staged.state
+        return state.lifecycle.isDeleted
+            ? StateItem.dataset(state, state.lifecycle).byteCount : 0
     }
 
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
@@ -183,6 +185,45 @@ extension Engine {
             kind, dataset: state.recordsID, key: key, value: value, stamp: stamp,
             sequence: sequence, into: memtable)
         touch(state)
+    }
+
+    /// Puts a block into the log and shows its entries to readers. Takes `monitor`; waits for the
+    /// durability without it.
+    ///
+    /// - Parameters:
+    ///   - durability: in place of the store's own.
+    ///   - name: of a dataset for whose changes somebody may wait; asked when they can be seen.
+    ///   - isStaging: whether the entries come into the memtable by the dozen, which is faster
+    ///     where there are many.
+    ///   - measure: counts the bytes of the block at most, and checks what must hold for it; called
+    ///     again each time that others may have written meanwhile.
+    ///   - write: called once, right after `measure`. nil if nothing is to be written: then nothing
+    ///     may have been.
+    /// - Returns: what `write` did.
+    func commitBlock<Result>(
+        _ durability: Durability?, waking name: @autoclosure () -> String? = nil,
+        isStaging: Bool = false, measure: () throws(StoreError) -> Int,
+        write: (inout LogBlockWriter, Memtable) throws(StoreError) -> Result?
+    ) throws(StoreError) -> Result? {
+        let position: LogPosition
+        let result: Result
+        do {
+            monitor.lock()
+            defer { monitor.unlock() }
+            let memtable = try room(for: measure)
+            var block = LogBlockWriter(memtable.log, isStaging: isStaging)
+            guard let written = try write(&block, memtable) else {
+                precondition(block.count == 0, "a block was begun and given up")
+                return nil
+            }
+            if isStaging { memtable.settle() }
+            publish(block, in: memtable)
+            result = written
+            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+        }
+        if let name = name() { waiters.wakeAll(for: name) }
+        try makeDurable(position, durability)
+        return result
     }
 
     /// Completes the block and shows its entries to readers. Under `monitor`.

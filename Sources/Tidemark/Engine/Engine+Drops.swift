@@ -21,7 +21,7 @@ extension Engine {
     /// Bytes that the marks of dropped records may take in the log.
     func bytesMax(of drops: [LocalDrop]) -> Int {
         guard !drops.isEmpty else { return 0 }
-        return drops.reduce(VersionVector.definitionBytesMax(0)) { sum, drop in
+        return drops.reduce(DefinitionItem.byteCountMax(vectorCount: 0)) { sum, drop in
             sum + LogBlockWriter.byteCountMax(key: drop.key.count, value: 0)
         }
     }

@@ -202,25 +202,21 @@ extension Engine {
     private func bury(
         _ keys: [[UInt8]], in state: DatasetState, id: DatasetID, now: UInt64
     ) throws(StoreError) -> Int {
-        let count: Int
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            var found: [Expired] = []
-            let memtable = try room { () throws(StoreError) in
-                found = state.recordsID == id ? try expired(keys, in: id, now: now) : []
-                return found.reduce(lifecycleBytesMax(state)) { sum, record in
-                    sum + LogBlockWriter.byteCountMax(key: record.key.count, value: 0)
-                        + LogBlockWriter.definitionBytesMax(record.version.vector)
-                }
+        var found: [Expired] = []
+        let count = try commitBlock(.memory, waking: state.name) { () throws(StoreError) in
+            found = state.recordsID == id ? try expired(keys, in: id, now: now) : []
+            let changed = StateItem.dataset(state, state.lifecycle).byteCount
+            return found.reduce(changed) { sum, record in
+                sum + LogBlockWriter.byteCountMax(key: record.key.count, value: 0)
+                    + LogBlockWriter.definitionBytesMax(record.version.vector)
             }
-            guard !found.isEmpty else { return 0 }
+        } write: { (block, memtable) throws(StoreError) -> Int? in
+            guard !found.isEmpty else { return nil }
             // Of a deleted dataset these may be all that is left.
             var isEmptied = false
             if state.lifecycle.isDeleted, state.isVisible {
                 isEmptied = try !hasLiveRecords(state, besides: Set(found.map(\.key)))
             }
-            var block = LogBlockWriter(memtable.log)
             for record in found {
                 try record.key.withBytes { (key) throws(StoreError) in
                     adopt(
@@ -231,11 +227,9 @@ extension Engine {
             if isEmptied {
                 change(state, to: state.lifecycle, id: id, isVisible: false, &block)
             }
-            publish(block, in: memtable)
-            count = found.count
+            return found.count
         }
-        waiters.wakeAll(for: state.name)
-        return count
+        return count ?? 0
     }
 
     /// Under `monitor`.

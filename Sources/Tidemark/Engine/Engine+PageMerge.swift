@@ -12,48 +12,39 @@ extension Engine {
         var merge = PageComparison(
             page, rule: rule, latestBelieved: latestBelieved.rawValue, ours: end.ours,
             told: end.told)
-        var position: LogPosition?
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkWritable()
-            try page.bytes.withBytes { (all) throws(StoreError) in
-                let memtable = try room { () throws(StoreError) in
-                    if !page.items.isEmpty || end.isLast {
-                        try check(end.meeting, with: end.peer, isLast: end.isLast, in: state)
-                    }
-                    try merge.compare(
-                        with: currentView, state.recordsID, seen: state.vector,
-                        wiped: state.lifecycle.wiped, all)
-                    merge.outcome.syncCountBefore = SyncCount(rawValue: state.syncCount)
-                    try check(end.notes + end.traces)
-                    return merge.bytesMax + bytesMax(of: end, in: state)
-                        + bytesMax(of: end.notes + end.traces)
+        try page.bytes.withBytes { (all) throws(StoreError) in
+            _ = try commitBlock(
+                nil, waking: merge.hasWrites ? state.name : nil, isStaging: true
+            ) { () throws(StoreError) in
+                if !page.items.isEmpty || end.isLast {
+                    try check(end.meeting, with: end.peer, isLast: end.isLast, in: state)
                 }
+                try merge.compare(
+                    with: currentView, state.recordsID, seen: state.vector,
+                    wiped: state.lifecycle.wiped, all)
+                merge.outcome.syncCountBefore = SyncCount(rawValue: state.syncCount)
+                try check(end.notes + end.traces)
+                return merge.bytesMax + bytesMax(of: end, after: merge, in: state)
+                    + bytesMax(of: end.notes + end.traces)
+            } write: { (block, memtable) throws(StoreError) -> Void? in
+                // Nothing to apply, or refused.
                 guard merge.outcome.isApplied,
                     merge.hasWrites || !end.notes.isEmpty || isNews(end, of: merge, in: state)
-                else { return }
+                else { return nil }
                 let notes = merge.hasWrites ? end.notes + end.traces : end.notes
                 let replaced = try replacedVectors(of: notes)
-                var block = LogBlockWriter(memtable.log, isStaging: true)
                 try placeRecords(of: merge, in: state, &block)
                 try apply(merge, all, to: state, &block, memtable)
                 let stamps = NoteStamps(
                     counts: (merge.outcome.syncCountBefore.rawValue, state.syncCount))
                 try append(
                     notes, stamps: stamps, replaced: replaced, to: &block, memtable: memtable)
-                memtable.settle()
                 note(end, of: merge, in: state, &block)
                 // What is noted of a dataset may be news to its peers.
                 if !end.notes.isEmpty { touch(state) }
-                publish(block, in: memtable)
-                position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+                return ()
             }
         }
-        // Nothing to apply, or refused.
-        guard let position else { return merge.outcome }
-        if merge.hasWrites { waiters.wakeAll(for: state.name) }
-        try makeDurable(position, nil)
         return merge.outcome
     }
 
@@ -73,10 +64,14 @@ extension Engine {
     }
 
     /// The log's bytes that everything but the records may take.
-    private func bytesMax(of end: MergeEnd, in state: DatasetState) -> Int {
-        let stored = state.peers[end.peer]?.vector.count ?? 0
-        return lifecycleBytesMax(state) + 512 + 2 * Limits.datasetNameBytesMax
-            + 32 * (2 * end.vector.count + stored) + bytesMax(of: end.meeting)
+    private func bytesMax(
+        of end: MergeEnd, after merge: PageComparison, in state: DatasetState
+    ) -> Int {
+        let bytes = StateItem.dataset(state, state.lifecycle).byteCount
+        guard let checkpoint = checkpoint(end, of: merge, in: state) else { return bytes }
+        return bytes + bytesMax(of: end.meeting, in: state)
+            + StateItem.seen(end.vector, name: state.name).byteCount
+            + StateItem.checkpoint(checkpoint, of: end.peer, name: state.name).byteCount
     }
 
     // MARK: - The checkpoint

@@ -13,32 +13,29 @@ extension Engine {
         _ batch: ReplicationBatch, into state: DatasetState, dots: inout [Dot]
     ) throws(StoreError) -> [[UInt8]] {
         try checkBounds(of: batch)
-        let position: LogPosition
-        let retired: DatasetID
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkWritable()
-            var batch = batch
-            let given = batch
-            let memtable = try room { () throws(StoreError) in
-                batch = try whole(given, in: state)
-                try check(batch.notes, writeCount: batch.writes.count)
-                if !batch.writes.isEmpty || batch.seen != nil {
-                    try check(
-                        batch.meeting, with: batch.checkpoint?.peer, isLast: batch.seen != nil,
-                        in: state)
-                }
-                return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
-                    + bytesMax(of: batch.drops)
+        var batch = batch
+        let given = batch
+        var moved: [[UInt8]] = []
+        var stamps = NoteStamps()
+        let retired = try commitBlock(nil, waking: state.name) { () throws(StoreError) in
+            batch = try whole(given, in: state)
+            try check(batch.notes, writeCount: batch.writes.count)
+            if !batch.writes.isEmpty || batch.seen != nil {
+                try check(
+                    batch.meeting, with: batch.checkpoint?.peer, isLast: batch.seen != nil,
+                    in: state)
             }
-            let moved = try moved(of: batch, in: state)
-            guard moved.isEmpty else { return moved }
-            if let drawn = batch.drawn, drawn != nextCount(of: state) { return [[]] }
+            return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
+                + bytesMax(of: batch.drops)
+        } write: { (block, memtable) throws(StoreError) -> DatasetID? in
+            moved = try self.moved(of: batch, in: state)
+            guard moved.isEmpty else { return nil }
+            if let drawn = batch.drawn, drawn != nextCount(of: state) {
+                moved = [[]]
+                return nil
+            }
             let replaced = try replacedVectors(of: batch.notes)
-            var block = LogBlockWriter(memtable.log)
             let formerID = state.recordsID
-            var stamps = NoteStamps()
             stamps.counts.before = state.syncCount
             try applyLifecycle(of: batch, to: state, &block, memtable)
             if let drawn = batch.drawn { note(VersionVector([drawn]), in: state, &block) }
@@ -63,19 +60,16 @@ extension Engine {
                 batch.notes, stamps: stamps, replaced: replaced, to: &block, memtable: memtable)
             // What is noted of a dataset may be news to its peers.
             if !batch.notes.isEmpty { touch(state) }
-            publish(block, in: memtable)
-            dots = stamps.dots
-            retired = formerID != state.recordsID ? formerID : 0
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            return formerID != state.recordsID ? formerID : 0
         }
-        waiters.wakeAll(for: state.name)
+        guard let retired else { return moved }
+        dots = stamps.dots
         if retired != 0 { try forget(retired) }
-        try makeDurable(position, nil)
         return []
     }
 
     /// Applies the writes of a batch, and returns what each became. Under `monitor`.
-    private func apply(
+    func apply(
         _ writes: [ReplicatedWrite], to state: DatasetState,
         _ block: inout LogBlockWriter, _ memtable: Memtable
     ) throws(StoreError) -> [Dot] {
@@ -131,7 +125,13 @@ extension Engine {
     func bytesMax(
         of batch: ReplicationBatch, into state: DatasetState
     ) throws(StoreError) -> Int {
-        var bytes = lifecycleBytesMax(state) + 256
+        let joined = batch.lifecycle.map { state.lifecycle.joined(with: $0) } ?? state.lifecycle
+        var bytes = StateItem.dataset(state, joined).byteCount
+        if state.lifecycle.isWipedAnew(by: joined) {
+            bytes += try survivorBytesMax(of: state, joined)
+        }
+        let drawn = VersionVector([Dot(replica: replicaID, counter: .max)])
+        let drawnBytes = StateItem.seen(drawn, name: state.name).byteCount
         var previous: Version?
         for write in batch.writes {
             bytes += LogBlockWriter.byteCountMax(
@@ -155,24 +155,27 @@ extension Engine {
             }
             if case .outlive = write.content {
                 bytes += LogBlockWriter.definitionBytesMax(version.vector)
-                bytes += 128 + Limits.datasetNameBytesMax
+                bytes += drawnBytes
             }
         }
-        bytes += (64 + Limits.datasetNameBytesMax) * (1 + batch.disowned.count)
-        bytes += 32 * (batch.seen?.count ?? 0) + bytesMax(of: batch.meeting)
-        bytes += batch.forgotten.map { bytesMax(of: $0) } ?? 0
-        bytes += batch.drawn == nil ? 0 : 128 + Limits.datasetNameBytesMax
-        bytes +=
-            128 + Limits.datasetNameBytesMax
-            + 32 * (batch.checkpoint?.1.vector.count ?? 0)
-        if let lifecycle = batch.lifecycle {
-            bytes += 32 * lifecycle.wiped.count
-            let joined = state.lifecycle.joined(with: lifecycle)
-            if state.lifecycle.isWipedAnew(by: joined) {
-                bytes += try survivorBytesMax(of: state, joined)
-            }
+        return bytes + bytesMax(of: batch.meeting, in: state)
+            + (batch.drawn == nil ? 0 : drawnBytes)
+            + (noteItems(of: batch, state).reduce(0) { $0 + $1.byteCount })
+    }
+
+    /// What a batch says of the dataset beside its records, its lifecycle and what is drawn.
+    private func noteItems(of batch: ReplicationBatch, _ state: DatasetState) -> [StateItem] {
+        var items = batch.disowned.map {
+            StateItem.disowned($0, isSettled: true, name: state.name)
         }
-        return bytes
+        if let forgotten = batch.forgotten {
+            items.append(.forgotten(forgotten, name: state.name))
+        }
+        if let seen = batch.seen { items.append(.seen(seen, name: state.name)) }
+        if let (peer, checkpoint) = batch.checkpoint {
+            items.append(.checkpoint(checkpoint, of: peer, name: state.name))
+        }
+        return items
     }
 
     /// Under `monitor`.
@@ -217,7 +220,7 @@ extension Engine {
             state.noteApplied(seen)
             // Or the clock would go along with it when the log is replayed.
             if keepsTime, version.time > latestBelieved {
-                block.append(bytes: [LogItem.Code.dated.rawValue])
+                block.append(byte: LogItem.Code.dated.rawValue)
             }
             return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
@@ -260,12 +263,7 @@ extension Engine {
         _ block: inout LogBlockWriter
     ) {
         guard replica != replicaID else { return }
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.disowned.rawValue)
-        item.append(counted: state.name)
-        item.append(replica)
-        item.append(byte: isSettled ? 1 : 0)
-        block.append(bytes: item.bytes)
+        block.append(.disowned(replica, isSettled: isSettled, name: state.name))
         state.disown(replica, isSettled: isSettled)
         touch(state)
     }
@@ -274,11 +272,7 @@ extension Engine {
         _ seen: VersionVector, in state: DatasetState, _ block: inout LogBlockWriter
     ) {
         guard !state.vector.covers(seen) else { return }
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.seen.rawValue)
-        item.append(counted: state.name)
-        item.append(seen)
-        block.append(bytes: item.bytes)
+        block.append(.seen(seen, name: state.name))
         state.see(seen)
         touch(state)
     }
@@ -288,12 +282,7 @@ extension Engine {
         _ block: inout LogBlockWriter
     ) {
         guard state.peers[peer] != checkpoint else { return }
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.checkpoint.rawValue)
-        item.append(counted: state.name)
-        item.append(peer)
-        item.append(checkpoint)
-        block.append(bytes: item.bytes)
+        block.append(.checkpoint(checkpoint, of: peer, name: state.name))
         state.register(peer, at: checkpoint)
         // No change that another peer need be told of.
         catalog.touch(state)
@@ -416,23 +405,14 @@ extension Engine {
 
     /// Draws a new ReplicaID, under which nobody has seen anything yet.
     func renewReplicaID() throws(StoreError) {
-        let position: LogPosition
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkWritable()
-            let memtable = try room { 64 }
-            let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-            var item = ByteWriter()
-            item.append(byte: LogItem.Code.renamed.rawValue)
-            item.append(id)
-            var block = LogBlockWriter(memtable.log)
-            block.append(bytes: item.bytes)
+        let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
+        _ = try commitBlock(.disk) {
+            StateItem.renamed(id).byteCount
+        } write: { (block, _) throws(StoreError) -> Void? in
+            block.append(.renamed(id))
             takeReplicaID(id)
-            publish(block, in: memtable)
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            return ()
         }
-        try makeDurable(position, .disk)
     }
 }
 

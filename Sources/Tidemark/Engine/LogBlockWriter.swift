@@ -4,7 +4,7 @@
 /// Whoever makes one has asked the log for room for all that will be written; each write is
 /// checked against that bound all the same, since a store past the mapping would be silent.
 @safe
-struct LogBlockWriter {
+struct LogBlockWriter: ByteSink {
     private let start: UnsafeMutableRawPointer
     private let countMax: Int
     private(set) var count = 0
@@ -57,11 +57,13 @@ struct LogBlockWriter {
         append(byte: UInt8(truncatingIfNeeded: rest))
     }
 
-    mutating func append(bytes: [UInt8]) {
-        unsafe bytes.withUnsafeBytes { source in
-            unsafe UnsafeMutableRawBufferPointer(start: room(source.count), count: source.count)
-                .copyMemory(from: source)
-        }
+    mutating func append(_ view: ByteView) {
+        unsafe UnsafeMutableRawBufferPointer(start: room(view.count), count: view.count)
+            .copyMemory(from: view.buffer)
+    }
+
+    mutating func append(_ item: StateItem) {
+        item.write(to: &self)
     }
 
     /// Writes an entry and puts it into the memtable of the log.
@@ -121,36 +123,23 @@ struct LogBlockWriter {
 extension LogBlockWriter {
     mutating func number(of replica: ReplicaID, in tables: VersionTables) -> UInt32 {
         let (number, isNew) = tables.withContent { $0.number(of: replica) }
-        if isNew {
-            var item = ByteWriter()
-            item.append(byte: LogItem.Code.replica.rawValue)
-            item.append(replica)
-            append(bytes: item.bytes)
-        }
+        if isNew { DefinitionItem.replica(replica).write(to: &self) }
         return number
     }
 
     mutating func number(of vector: VersionVector, in tables: VersionTables) -> UInt32 {
         if let known = tables.withContent({ $0.knownNumber(of: vector) }) { return known }
         // Their definitions come before.
-        for dot in vector.dots { _ = number(of: dot.replica, in: tables) }
-        append(byte: LogItem.Code.vector.rawValue)
-        append(varint: UInt64(vector.count))
-        for dot in vector.dots {
-            append(varint: UInt64(number(of: dot.replica, in: tables)))
-            append(varint: dot.counter)
+        let entries = vector.dots.map { dot in
+            (replica: number(of: dot.replica, in: tables), counter: dot.counter)
         }
+        DefinitionItem.vector(entries).write(to: &self)
         return tables.withContent { $0.number(of: vector).0 }
     }
 
     mutating func number(of author: String, in tables: VersionTables) -> UInt32 {
         let (number, isNew) = tables.withContent { $0.number(of: author) }
-        if isNew {
-            var item = ByteWriter()
-            item.append(byte: LogItem.Code.author.rawValue)
-            item.append(counted: author)
-            append(bytes: item.bytes)
-        }
+        if isNew { DefinitionItem.author(author).write(to: &self) }
         return number
     }
 
@@ -163,19 +152,12 @@ extension LogBlockWriter {
             replica: number(of: replica, in: tables), vector: number(of: vector, in: tables),
             author: number(of: author, in: tables))
         let (number, isNew) = tables.withContent { $0.number(of: origin) }
-        if isNew {
-            var item = ByteWriter()
-            item.append(byte: LogItem.Code.origin.rawValue)
-            item.append(varint: UInt64(origin.replica))
-            item.append(varint: UInt64(origin.vector))
-            item.append(varint: UInt64(origin.author))
-            append(bytes: item.bytes)
-        }
+        if isNew { DefinitionItem.origin(origin).write(to: &self) }
         return number
     }
 
     /// Upper bound of the definitions that one version can need.
     static func definitionBytesMax(_ vector: VersionVector) -> Int {
-        VersionVector.definitionBytesMax(vector.count)
+        DefinitionItem.byteCountMax(vectorCount: vector.count)
     }
 }

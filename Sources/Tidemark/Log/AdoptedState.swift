@@ -27,7 +27,7 @@ struct AdoptedState: Hashable {
         self.lifecycle = lifecycle
     }
 
-    func write(to writer: inout ByteWriter) {
+    func write(to writer: inout some ByteSink) {
         writer.append(varint: UInt64(records))
         writer.append(byte: isVisible ? 1 : 0)
         writer.append(lifecycle)
@@ -52,11 +52,5 @@ struct AdoptedState: Hashable {
         wipedTime = try reader.varint()
         expiresFrom = try reader.varint() &- 1
         timeMax = try reader.varint()
-    }
-
-    /// No more bytes than this are written.
-    var byteCountMax: Int {
-        let dots = lifecycle.wiped.count + vector.count + outstanding.count
-        return 192 + 32 * dots
     }
 }

@@ -206,23 +206,3 @@ extension ByteReader {
             pushedThrough: SyncCount(rawValue: try varintCount()), vector: try vector())
     }
 }
-
-extension ByteWriter {
-    mutating func append(_ lifecycle: DatasetLifecycle) {
-        append(byte: lifecycle.isDeleted ? 1 : 0)
-        append(lifecycle.wiped)
-        append(fixed64: lifecycle.time.rawValue)
-        append(lifecycle.replica)
-    }
-
-    mutating func append(_ deletions: ForgottenDeletions) {
-        append(deletions.vector)
-        append(fixed64: deletions.time.rawValue)
-    }
-
-    mutating func append(_ checkpoint: PeerCheckpoint) {
-        append(varint: checkpoint.pulledThrough.rawValue)
-        append(varint: checkpoint.pushedThrough.rawValue)
-        append(checkpoint.vector)
-    }
-}

@@ -278,30 +278,33 @@ final class LogSegment: @unchecked Sendable {
 
     /// Completes the block whose payload was just stored.
     func seal(payloadCount: Int, kind: BlockHeader.Kind = .operations) {
-        let count = unsafe complete(
-            region.baseAddress! + appended, payloadCount: payloadCount, kind: kind, mark: durable)
-        appended += count
+        let start = unsafe region.baseAddress! + appended
+        let header = unsafe header(at: start, payloadCount: payloadCount, kind, mark: durable)
+        unsafe header.seal(at: start, identity)
+        appended += header.blockByteCount
         endsInMark = payloadCount == 0
     }
 
-    /// Completes the block whose payload was just stored, which belongs to the log when it is
-    /// added. Returns its bytes.
+    /// A block that lacks its checksum, and without it is none.
+    struct PreparedBlock {
+        fileprivate let byteCount: Int
+        fileprivate let checksum: UInt64
+    }
+
+    /// Prepares the block whose payload was just stored. It belongs to the log when it is added.
     ///
     /// - Parameter mark: how far the log is known to be durable.
-    func complete(payloadCount: Int, mark: Int) -> Int {
-        unsafe complete(
-            region.baseAddress! + appended, payloadCount: payloadCount, kind: .operations,
-            mark: mark)
+    func prepare(payloadCount: Int, mark: Int) -> PreparedBlock {
+        let start = unsafe region.baseAddress! + appended
+        let header = unsafe header(at: start, payloadCount: payloadCount, .operations, mark: mark)
+        let checksum = unsafe header.write(at: start, identity)
+        return PreparedBlock(byteCount: header.blockByteCount, checksum: checksum)
     }
 
-    /// Takes back a block that was completed and is not added.
-    func takeBack() {
-        unsafe (region.baseAddress! + appended).initializeMemory(
-            as: UInt8.self, repeating: 0, count: BlockHeader.byteCount)
-    }
-
-    func add(blockOf bytes: Int) {
-        appended += bytes
+    func add(_ block: PreparedBlock) {
+        let start = unsafe region.baseAddress! + appended
+        unsafe start.storeBytes(of: block.checksum.littleEndian, as: UInt64.self)
+        appended += block.byteCount
         endsInMark = false
     }
 
@@ -313,18 +316,20 @@ final class LogSegment: @unchecked Sendable {
     /// - Throws: `diskFull`, `inputOutput`; the log is as it was, and nothing may follow in it.
     func writeScratch(payloadCount: Int) throws(StoreError) {
         let start = unsafe scratchPayloadStart() - BlockHeader.byteCount
-        let count = unsafe complete(
-            start, payloadCount: payloadCount, kind: .operations, mark: durable)
+        let header = unsafe header(
+            at: start, payloadCount: payloadCount, .operations, mark: durable)
+        unsafe header.seal(at: start, identity)
+        let count = header.blockByteCount
         try unsafe file.write(
             UnsafeRawBufferPointer(start: start, count: count), at: UInt64(appended))
         appended += count
         endsInMark = false
     }
 
-    /// Fills the last bytes and the header of a block. Returns its bytes.
-    private func complete(
-        _ start: UnsafeMutableRawPointer, payloadCount: Int, kind: BlockHeader.Kind, mark: Int
-    ) -> Int {
+    /// Fills the last bytes of a block. Returns its header, which is still to be written.
+    private func header(
+        at start: UnsafeMutableRawPointer, payloadCount: Int, _ kind: BlockHeader.Kind, mark: Int
+    ) -> BlockHeader {
         precondition(
             payloadCount <= reserved - appended - BlockHeader.byteCount,
             "a block of \(payloadCount) bytes was written past the end of its log")
@@ -334,11 +339,9 @@ final class LogSegment: @unchecked Sendable {
             unsafe start.storeBytes(
                 of: 0, toByteOffset: BlockHeader.byteCount + index, as: UInt8.self)
         }
-        let header = BlockHeader(
+        return BlockHeader(
             storedCount: paddedCount, mark: UInt32(mark), segment: number, kind: kind,
             epoch: epoch)
-        unsafe header.seal(at: start, identity)
-        return BlockHeader.byteCount + paddedCount
     }
 
     /// Writes the last block: nothing follows in this log.

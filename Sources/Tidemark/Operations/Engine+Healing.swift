@@ -126,15 +126,10 @@ extension Engine {
                 expected: nil)
         }
         try checkBounds(of: batch)
-        let position: LogPosition
-        let count: Int
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            let memtable = try room { () throws(StoreError) in
-                try bytesMax(of: batch, into: state)
-            }
-            guard state.recordsID == id else { return 0 }
+        let count = try commitBlock(nil, waking: state.name) { () throws(StoreError) in
+            try bytesMax(of: batch, into: state)
+        } write: { (block, memtable) throws(StoreError) -> Int? in
+            guard state.recordsID == id else { return nil }
             var due: [ReplicatedWrite] = []
             for write in batch.writes
             where !state.lifecycle.wiped.covers(write.version.vector) {
@@ -143,22 +138,11 @@ extension Engine {
                 }
                 if isDue { due.append(write) }
             }
-            guard !due.isEmpty else { return 0 }
-            var block = LogBlockWriter(memtable.log)
-            for write in due {
-                try write.key.withBytes { (key) throws(StoreError) in
-                    try (write.value ?? []).withBytes { (value) throws(StoreError) in
-                        _ = apply(write, key, value, to: state, &block, memtable)
-                    }
-                }
-            }
-            publish(block, in: memtable)
-            count = due.count
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            guard !due.isEmpty else { return nil }
+            _ = try apply(due, to: state, &block, memtable)
+            return due.count
         }
-        waiters.wakeAll(for: state.name)
-        try makeDurable(position, nil)
-        return count
+        return count ?? 0
     }
 }
 

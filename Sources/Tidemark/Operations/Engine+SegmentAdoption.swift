@@ -122,27 +122,26 @@ extension Engine {
     private func makeNumberFree(
         for offer: SegmentOffer, _ state: DatasetState
     ) throws(StoreError) -> Bool {
-        var position: LogPosition?
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            let memtable = try room {
-                lifecycleBytesMax(emptyHolder(of: offer.dataset) ?? state) + 256
-            }
-            guard canAdopt(offer, into: state) else { return false }
-            if let holder = emptyHolder(of: offer.dataset) {
-                let empty = AdoptedState(
-                    records: try takeDatasetID(), isVisible: true, lifecycle: holder.lifecycle)
-                var block = LogBlockWriter(memtable.log)
-                adopt(empty, in: holder, &block)
-                publish(block, in: memtable)
-                position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
-            } else {
+        var isFree = false
+        _ = try commitBlock(.disk) {
+            guard let holder = emptyHolder(of: offer.dataset) else { return 0 }
+            let empty = AdoptedState(
+                records: .max, isVisible: true, lifecycle: holder.lifecycle)
+            return StateItem.adopted(empty, name: holder.name).byteCount
+        } write: { (block, _) throws(StoreError) -> Void? in
+            guard canAdopt(offer, into: state) else { return nil }
+            guard let holder = emptyHolder(of: offer.dataset) else {
                 takeNumber(offer.dataset)
+                isFree = true
+                return nil
             }
+            let empty = AdoptedState(
+                records: try takeDatasetID(), isVisible: true, lifecycle: holder.lifecycle)
+            adopt(empty, in: holder, &block)
+            isFree = true
+            return ()
         }
-        if let position { try makeDurable(position, .disk) }
-        return true
+        return isFree
     }
 
     /// Shows the runs and what is known of their dataset. False if it has records by now.
@@ -150,55 +149,45 @@ extension Engine {
         _ runs: [SegmentRun], as adopted: AdoptedState, in state: DatasetState,
         _ offer: SegmentOffer, from peer: ReplicaID, _ notes: [SystemNote]
     ) throws(StoreError) -> Bool {
-        let position: LogPosition
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            let memtable = try room { () throws(StoreError) in
-                try check(notes)
-                return adopted.byteCountMax + lifecycleBytesMax(state) + 512
-                    + 32 * (adopted.vector.count + (state.peers[peer]?.vector.count ?? 0))
-                    + bytesMax(of: notes) + bytesMax(of: offer.knowledge.forgotten)
-            }
+        let forgotten = offer.knowledge.forgotten
+        var whole = adopted
+        var checkpoint = PeerCheckpoint()
+        let shown: Void? = try commitBlock(.disk, waking: state.name) { () throws(StoreError) in
+            try check(notes)
+            whole.lifecycle = state.lifecycle.joined(with: adopted.lifecycle)
+            // All of ours is the peer's, too.
+            checkpoint = state.peers[peer] ?? PeerCheckpoint()
+            checkpoint.pulledThrough = SyncCount(rawValue: adopted.syncCount)
+            checkpoint.pushedThrough = checkpoint.pulledThrough
+            checkpoint.vector.formUnion(adopted.vector)
+            return StateItem.adopted(whole, name: state.name).byteCount
+                + StateItem.forgotten(forgotten, name: state.name).byteCount
+                + StateItem.checkpoint(checkpoint, of: peer, name: state.name).byteCount
+                + bytesMax(of: notes)
+        } write: { (block, memtable) throws(StoreError) -> Void? in
             guard state.isVisible, state.neverHadRecords,
                 offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
-            else { return false }
+            else { return nil }
             let replaced = try replacedVectors(of: notes)
             views.replace { $0.with(runs: $0.runs + runs) }
-            var block = LogBlockWriter(memtable.log)
             let number = state.recordsID
-            var whole = adopted
-            whole.lifecycle = state.lifecycle.joined(with: adopted.lifecycle)
             adopt(whole, in: state, &block)
-            note(offer.knowledge.forgotten, in: state, &block)
+            note(forgotten, in: state, &block)
             // No entry ever had it, so that it may do for another dataset.
             noteUnused(number...number)
-            // All of ours is the peer's, too.
-            let through = SyncCount(rawValue: adopted.syncCount)
-            var checkpoint = state.peers[peer] ?? PeerCheckpoint()
-            checkpoint.pulledThrough = through
-            checkpoint.pushedThrough = through
-            checkpoint.vector.formUnion(adopted.vector)
             note(checkpoint, of: peer, in: state, &block)
             try append(notes, replaced: replaced, to: &block, memtable: memtable)
-            publish(block, in: memtable)
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
             isCompactionWanted = true
+            return ()
         }
-        waiters.wakeAll(for: state.name)
-        try makeDurable(position, .disk)
-        return true
+        return shown != nil
     }
 
     /// Puts a state that is taken over into the log and into effect. Under `monitor`.
     private func adopt(
         _ adopted: AdoptedState, in state: DatasetState, _ block: inout LogBlockWriter
     ) {
-        var item = ByteWriter()
-        item.append(byte: LogItem.Code.adopted.rawValue)
-        item.append(counted: state.name)
-        adopted.write(to: &item)
-        block.append(bytes: item.bytes)
+        block.append(.adopted(adopted, name: state.name))
         let formerID = state.recordsID
         see(adopted.lifecycle.time)
         see(HybridTime(rawValue: adopted.timeMax))

@@ -105,8 +105,8 @@ extension Engine {
     }
 
     /// Bytes that the note of what is inherited may take in the log.
-    func bytesMax(of meeting: Meeting?) -> Int {
-        meeting.map { bytesMax(of: $0.forgotten) } ?? 0
+    func bytesMax(of meeting: Meeting?, in state: DatasetState) -> Int {
+        meeting.map { StateItem.forgotten($0.forgotten, name: state.name).byteCount } ?? 0
     }
 }
 

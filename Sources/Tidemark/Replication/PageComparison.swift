@@ -156,7 +156,7 @@ struct PageComparison {
         let number = Int(item.origin)
         if item.highest != item.counter || !incoming[number].isCounted {
             incoming[number].isCounted = true
-            bytesMax += VersionVector.definitionBytesMax(incoming[number].others.count + 1)
+            bytesMax += DefinitionItem.byteCountMax(vectorCount: incoming[number].others.count + 1)
         }
     }
 
@@ -169,7 +169,7 @@ struct PageComparison {
     }
 
     private mutating func countDefinition(of vector: VersionVector) {
-        bytesMax += VersionVector.definitionBytesMax(vector.count + 1)
+        bytesMax += DefinitionItem.byteCountMax(vectorCount: vector.count + 1)
     }
 
     /// Stores anew what is here.

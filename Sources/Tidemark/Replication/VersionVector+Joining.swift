@@ -8,12 +8,6 @@ extension Version {
 }
 
 extension VersionVector {
-    /// The log's bytes that the definitions of one version can take whose vector has that many
-    /// entries.
-    static func definitionBytesMax(_ count: Int) -> Int {
-        17 + (Limits.authorBytesMax + 4) + 12 + 16 + count * (17 + 15)
-    }
-
     /// The join of two vectors and two dots, in one piece of memory.
     init(
         joining left: VersionVector, _ right: VersionVector, _ one: Dot, _ other: Dot

@@ -62,19 +62,28 @@ struct BlockHeader {
         self.epoch = epoch
     }
 
+    /// Of the block as a whole.
+    var blockByteCount: Int { Self.byteCount + Int(storedCount) }
+
     /// Writes the header in front of the stored bytes, which must already follow it.
     ///
     /// - Parameter identity: of the store; nil for a block that goes to another replica, which is
     ///   not to learn what the store's checksums are.
     func seal(at base: UnsafeMutableRawPointer, _ identity: StoreIdentity?) {
+        let checksum = unsafe write(at: base, identity)
+        unsafe base.storeBytes(of: checksum.littleEndian, as: UInt64.self)
+    }
+
+    /// The same but for the checksum, which it returns: as long as that is not there, there is no
+    /// block.
+    func write(at base: UnsafeMutableRawPointer, _ identity: StoreIdentity?) -> UInt64 {
         unsafe base.storeBytes(of: storedCount.littleEndian, toByteOffset: 8, as: UInt32.self)
         unsafe base.storeBytes(of: mark.littleEndian, toByteOffset: 12, as: UInt32.self)
         unsafe base.storeBytes(of: segment.littleEndian, toByteOffset: 16, as: UInt32.self)
         unsafe base.storeBytes(of: kind, toByteOffset: 20, as: UInt8.self)
         unsafe base.storeBytes(of: 0, toByteOffset: 21, as: UInt8.self)
         unsafe base.storeBytes(of: epoch.littleEndian, toByteOffset: 22, as: UInt16.self)
-        let checksum = unsafe Self.checksum(at: base, storedCount: Int(storedCount), identity)
-        unsafe base.storeBytes(of: checksum.littleEndian, as: UInt64.self)
+        return unsafe Self.checksum(at: base, storedCount: Int(storedCount), identity)
     }
 
     /// The checksum of a block that lies whole in memory.

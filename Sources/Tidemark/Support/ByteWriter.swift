@@ -1,5 +1,5 @@
 /// Builds the bytes of a block in memory. Everything is little-endian or LEB128.
-struct ByteWriter {
+struct ByteWriter: ByteSink {
     private(set) var bytes: [UInt8] = []
 
     var count: Int { bytes.count }
@@ -34,10 +34,6 @@ struct ByteWriter {
         bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 
-    mutating func append(varint number: Int) {
-        append(varint: UInt64(number))
-    }
-
     mutating func append(_ view: ByteView) {
         unsafe bytes.append(contentsOf: view.buffer)
     }
@@ -50,26 +46,6 @@ struct ByteWriter {
     mutating func append(counted view: ByteView) {
         append(varint: view.count)
         append(view)
-    }
-
-    /// The length as a varint, then the bytes of UTF-8.
-    mutating func append(counted text: String) {
-        append(varint: text.utf8.count)
-        bytes.append(contentsOf: text.utf8)
-    }
-
-    mutating func append(_ id: ReplicaID) {
-        append(fixed64: id.high.byteSwapped)
-        append(fixed64: id.low.byteSwapped)
-    }
-
-    /// Whole vectors, with the replicas spelled out; for the few places outside of segments.
-    mutating func append(_ vector: VersionVector) {
-        append(varint: vector.count)
-        for dot in vector.dots {
-            append(dot.replica)
-            append(varint: dot.counter)
-        }
     }
 
     private mutating func appendFixed(_ number: some FixedWidthInteger) {
