@@ -340,3 +340,10 @@ final class DatasetState: @unchecked Sendable {
         else { throw Malformed("the record of a dataset is too long or has an invalid name") }
     }
 }
+
+extension StateItem {
+    /// What a dataset becomes, with the greatest number that it can get.
+    static func dataset(_ state: DatasetState, _ lifecycle: DatasetLifecycle) -> StateItem {
+        .dataset(.max, isVisible: true, name: state.name, lifecycle)
+    }
+}

@@ -3,9 +3,9 @@ internal import Synchronization
 /// The state behind a ``Store``: what is where, who may touch it, and in which order.
 ///
 /// Thread rule. One lock, `monitor`, guards everything that changes with writes. It is held while
-/// a commit is encoded and published, never while anyone waits for a disk, apart from making a
-/// log that nobody prepared. Readers take a view from `views` and `visibleSequence`, and no lock
-/// that a writer holds for long. Five threads work in the background: two seal logs, one makes
+/// a commit is encoded and published, but not while a large one is encoded, and never while anyone
+/// waits for a disk, apart from making a log that nobody prepared. Readers of the present take no
+/// lock that a writer holds for long. Five threads work in the background: two seal logs, one makes
 /// them ahead of need, one compacts, and one goes after long rows of deletions.
 ///
 /// Order of a commit: room in the log, versions, bytes in the log, checksum, memtable, sequence

@@ -137,3 +137,13 @@ extension StoreUsage.Dataset {
         return first < second
     }
 }
+
+extension Engine {
+    func usage(of view: ReadView) -> [StoreUsage.ValueFile] {
+        valueTable(of: view).rows.map { row in
+            StoreUsage.ValueFile(
+                file: FileName.values(row.file), fileBytes: row.fileSize,
+                valueCount: Int(clamping: row.valueCount), usedBytes: row.storedBytes)
+        }
+    }
+}

@@ -10,11 +10,6 @@ enum StateItem {
     case forgotten(ForgottenDeletions, name: String)
     case retired(ReplicaID, name: String)
 
-    /// What a dataset becomes, with the greatest number that it can get.
-    static func dataset(_ state: DatasetState, _ lifecycle: DatasetLifecycle) -> StateItem {
-        .dataset(.max, isVisible: true, name: state.name, lifecycle)
-    }
-
     func write(to sink: inout some ByteSink) {
         sink.append(byte: code.rawValue)
         switch self {

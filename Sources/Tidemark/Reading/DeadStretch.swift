@@ -8,7 +8,7 @@ struct DeadStretch {
         case unknown
     }
 
-    private let engine: Engine
+    private let keeper: any GapKeeper
     private let dataset: DatasetID
     private let range: KeyRange
     private let order: ScanOrder
@@ -16,9 +16,10 @@ struct DeadStretch {
     private var edge = Edge.start
 
     init(
-        _ engine: Engine, _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder
+        _ keeper: any GapKeeper, _ moment: Moment, dataset: DatasetID, range: KeyRange,
+        order: ScanOrder
     ) {
-        self.engine = engine
+        self.keeper = keeper
         self.moment = moment
         self.dataset = dataset
         self.range = range
@@ -27,14 +28,14 @@ struct DeadStretch {
 
     /// Where to go on from the beginning of the walk; nil if no gap is known there.
     func startBehindGap() -> KeyPosition? {
-        guard engine.gaps.mayHave(dataset) else { return nil }
+        guard keeper.gaps.mayHave(dataset) else { return nil }
         let gap: KeyGap?
         switch order {
         case .forward:
             gap = unsafe (range.lowerBound ?? []).withUnsafeBytes {
-                unsafe engine.gaps.gap(around: ByteView($0), in: dataset, at: moment)
+                unsafe keeper.gaps.gap(around: ByteView($0), in: dataset, at: moment)
             }
-        case .backward: gap = engine.gaps.gap(below: range.upperBound, in: dataset, at: moment)
+        case .backward: gap = keeper.gaps.gap(below: range.upperBound, in: dataset, at: moment)
         }
         return gap.map(position(behind:))
     }
@@ -42,7 +43,7 @@ struct DeadStretch {
     /// Where to go on from a key that is dead like many before it; nil if no gap is known there.
     mutating func goOn(from key: ByteView) -> KeyPosition? {
         if case .unknown = edge { edge = .key(key.array) }
-        return engine.gaps.gap(around: key, in: dataset, at: moment).map(position(behind:))
+        return keeper.gaps.gap(around: key, in: dataset, at: moment).map(position(behind:))
     }
 
     private func position(behind gap: KeyGap) -> KeyPosition {
@@ -65,7 +66,7 @@ struct DeadStretch {
     /// - Parameter passedCount: how many dead records were passed over.
     mutating func end(at key: ByteView?, passedCount: Int) {
         defer { edge = .unknown }
-        if passedCount > 0 { engine.gaps.notePassed(passedCount) }
+        if passedCount > 0 { keeper.gaps.notePassed(passedCount) }
         guard passedCount >= GapMemory.passedMin else { return }
         let begin: [UInt8]?
         switch edge {
@@ -81,6 +82,6 @@ struct DeadStretch {
             : KeyGap(
                 dataset: dataset, from: key.map { $0.array + [0] } ?? range.lowerBound ?? [],
                 upTo: begin, at: moment)
-        engine.note(gap, order: order)
+        keeper.note(gap, order: order)
     }
 }

@@ -222,6 +222,16 @@ final class GapMemory: Sendable {
     }
 }
 
+/// Who knows gaps, and whether one that a walk has found still is one.
+protocol GapKeeper: AnyObject, Sendable {
+    var gaps: GapMemory { get }
+
+    /// Notes a gap that a walk has found, unless something was put into it meanwhile.
+    ///
+    /// - Parameter order: of the walk.
+    func note(_ found: KeyGap, order: ScanOrder)
+}
+
 extension Store {
     /// For tests: spans of keys that are known to hold no live record, and how often one was noted
     /// or used.

@@ -22,11 +22,11 @@ struct ScanSteps {
     /// Dead records since one was given out.
     private var passedCount = 0
 
-    /// - Parameter engine: whose memory of gaps to use; nil where dead records count, and where
+    /// - Parameter keeper: whose memory of gaps to use; nil where dead records count, and where
     ///   the caller holds the writer lock.
     init(
         _ moment: Moment, dataset: DatasetID, range: KeyRange, order: ScanOrder,
-        includingDeleted: Bool, gapsOf engine: Engine? = nil
+        includingDeleted: Bool, gapsOf keeper: (any GapKeeper)? = nil
     ) throws(StoreError) {
         self.moment = moment
         self.dataset = dataset
@@ -34,8 +34,8 @@ struct ScanSteps {
         self.includingDeleted = includingDeleted
         lowerBound = range.lowerBound
         upperBound = range.upperBound
-        if !includingDeleted, let engine {
-            stretch = DeadStretch(engine, moment, dataset: dataset, range: range, order: order)
+        if !includingDeleted, let keeper {
+            stretch = DeadStretch(keeper, moment, dataset: dataset, range: range, order: order)
             isInStretch = true
         }
         let start =

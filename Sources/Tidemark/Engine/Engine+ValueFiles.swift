@@ -44,14 +44,6 @@ extension Engine {
         return sparse.subtracting(others.flatMap { $0.values.files.map(\.number) })
     }
 
-    func usage(of view: ReadView) -> [StoreUsage.ValueFile] {
-        valueTable(of: view).rows.map { row in
-            StoreUsage.ValueFile(
-                file: FileName.values(row.file), fileBytes: row.fileSize,
-                valueCount: Int(clamping: row.valueCount), usedBytes: row.storedBytes)
-        }
-    }
-
     /// A run that names sparse value files.
     ///
     /// - Parameter isWorthIt: only if rewriting the run gives up at least as many bytes of value

@@ -1,4 +1,8 @@
-extension Engine {
+extension Engine: GapKeeper {
+    func note(_ found: KeyGap, order: ScanOrder) {
+        note(found, order: order, putCount: nil)
+    }
+
     /// Notes a gap that a walk has found, unless something was put into it meanwhile, or somebody
     /// holds `monitor` for long.
     ///
@@ -7,7 +11,7 @@ extension Engine {
     ///     this order is kept.
     ///   - putCount: how many records had been put at the moment of the walk, if that is known: if
     ///     none was since, there is nothing to be looked at.
-    func note(_ found: KeyGap, order: ScanOrder, putCount: Int? = nil) {
+    func note(_ found: KeyGap, order: ScanOrder, putCount: Int?) {
         var gap = found
         var since = found.sequence
         // What others have written during a long walk is looked at without the lock, so that only

@@ -18,7 +18,7 @@ struct RunPart {
     var segments: ArraySlice<SealedSegment> { run.segments[overlap] }
 
     /// nil if no segment holds a key of the span. O(segments), a block of each is read at most.
-    fileprivate init?(_ run: SegmentRun, _ span: Span) throws(StoreError) {
+    init?(_ run: SegmentRun, _ span: KeySpan) throws(StoreError) {
         var first: Int?
         var last = 0
         for (index, segment) in run.segments.enumerated() {
@@ -61,7 +61,7 @@ struct RunPart {
     }
 
     /// Whether the segments hold anything but keys of the span.
-    fileprivate func reachesBeyond(_ span: Span) throws(StoreError) -> Bool {
+    func reachesBeyond(_ span: KeySpan) throws(StoreError) -> Bool {
         let first = try run.segments[overlap.lowerBound].parts().directory
         let last = try run.segments[overlap.upperBound - 1].parts().directory
         return span.start.isBehind(first.position(of: 0))
@@ -83,7 +83,7 @@ struct RunPart {
 }
 
 /// A span in the order of all keys.
-private struct Span {
+struct KeySpan {
     let start: KeyPosition
     let end: KeyPosition
 
@@ -128,7 +128,7 @@ extension Engine {
     func compact(
         _ range: KeyRange, of dataset: DatasetID, _ meter: CompactionMeter? = nil
     ) throws(StoreError) -> CompactionReport {
-        let span = Span(range, in: dataset)
+        let span = KeySpan(range, in: dataset)
         let runs = currentView.runs
         let all = runs.flatMap(\.segments)
         var parts: [RunPart] = []
@@ -165,7 +165,7 @@ extension Engine {
     ///
     /// - Parameter sparse: value files out of which values are moved.
     private func write(
-        _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
+        _ span: KeySpan, of newer: [RunPart], into target: RunPart, isOldest: Bool,
         movingValuesOf sparse: Set<UInt64>, _ meter: CompactionMeter?
     ) throws(StoreError) -> [RunReplacement] {
         var writers: [SegmentRunWriter] = []
@@ -181,7 +181,7 @@ extension Engine {
 
     /// - Parameter writers: all that were begun, for the case of failure.
     private func write(
-        _ span: Span, of newer: [RunPart], into target: RunPart, isOldest: Bool,
+        _ span: KeySpan, of newer: [RunPart], into target: RunPart, isOldest: Bool,
         movingValuesOf sparse: Set<UInt64>, _ meter: CompactionMeter?,
         _ writers: inout [SegmentRunWriter]
     ) throws(StoreError) -> [RunReplacement] {
@@ -244,55 +244,5 @@ extension Engine {
             forgotten.merge(merge.forgotten) { $0.union($1) }
         }
         return try finish(writer).segments
-    }
-
-    // MARK: - Planning
-
-    /// The same, of which nothing is kept. The logs would be sealed first, and be the newest run.
-    func planCompaction(
-        _ range: KeyRange, of state: DatasetState, _ progress: ((CompactionProgress) -> Void)?
-    ) throws(StoreError) -> CompactionReport {
-        guard state.isVisible else { throw .datasetNotFound(state.name) }
-        let image = try image()
-        let plan = CompactionPlan(self, image, progress)
-        let id = monitor.withLock { state.recordsID }
-        let span = Span(range, in: id)
-        var parts: [RunPart] = []
-        for run in image.view.runs where !range.isEmpty && id != 0 {
-            if let part = try RunPart(run, span) { parts.append(part) }
-        }
-        let removed = parts.flatMap(\.segments)
-        let sparse = sparseValueFiles(in: image.view, onlyOf: removed)
-        let target = parts.popLast()
-        typealias Source = CompactionPlan.Source
-        let memtables = plan.memtables
-        if !memtables.isEmpty {
-            let isOldest = image.view.runs.isEmpty
-            try plan.merge(
-                [
-                    Source(memtables: memtables, reachesOldest: isOldest, end: span.start),
-                    Source(memtables: memtables, reachesOldest: isOldest, start: span.end),
-                ], movingValuesOf: [], isSealing: true)
-        }
-        for part in parts {
-            guard try part.reachesBeyond(span) else { continue }
-            let run = SegmentRun(Array(part.segments))
-            try plan.merge(
-                [
-                    Source(runs: [run], reachesOldest: false, end: span.start),
-                    Source(runs: [run], reachesOldest: false, start: span.end),
-                ], movingValuesOf: sparse)
-        }
-        guard target != nil || !memtables.isEmpty else { return try plan.report(removing: []) }
-        let all = (parts + [target].compactMap(\.self)).map { SegmentRun(Array($0.segments)) }
-        let oldest = Array(all.suffix(target == nil ? 0 : 1))
-        let isOldest = target.map { $0.run === image.view.runs.last } ?? true
-        try plan.merge(
-            [
-                Source(runs: oldest, reachesOldest: isOldest, end: span.start),
-                Source(memtables: memtables, runs: all, start: span.start, end: span.end),
-                Source(runs: oldest, reachesOldest: isOldest, start: span.end),
-            ], movingValuesOf: sparse)
-        return try plan.report(removing: removed)
     }
 }
