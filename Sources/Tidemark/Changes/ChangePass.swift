@@ -5,7 +5,7 @@ internal import Synchronization
 /// place it lets go, and whoever pulls begins another pass where this one was. So a consumer that
 /// sleeps holds nothing that the store has given up.
 final class ChangePass: ViewHolder, @unchecked Sendable {
-    // Unchecked: `steps` and `through` are under `lock`.
+    // Unchecked: `steps` and `failure` are under `lock`.
 
     enum Piece {
         /// - through: everything up to here has been looked at.
@@ -27,6 +27,8 @@ final class ChangePass: ViewHolder, @unchecked Sendable {
     private let lock = Monitor()
     private let isUnwanted = Atomic<Bool>(false)
     private var steps: ChangeSteps?
+    /// What was met behind the last piece.
+    private var failure: StoreError?
 
     init(_ steps: ChangeSteps, _ dirtiness: Dirtiness, end: SyncCount) {
         self.steps = steps
@@ -34,27 +36,39 @@ final class ChangePass: ViewHolder, @unchecked Sendable {
         self.end = end
     }
 
+    /// - Throws: `corruption`, `inputOutput`, once all that comes before was given out, and then
+    ///   again and again.
     func next() throws(StoreError) -> Piece {
         defer { dropIfUnwanted() }
         return try lock.withLock { () throws(StoreError) -> Piece in
             guard steps != nil else { return .letGo }
+            if let failure { throw failure }
             var records: [Record] = []
-            var bytes = 0
-            while records.count < Self.recordsMax, bytes < Self.bytesMax {
-                let (dirtiness, now) = (dirtiness, steps!.moment.now)
-                let (record, isPaused) = try steps!.nextOrPause(skipsMax: Self.skipsMax) {
-                    (entry, tables) throws(StoreError) in
-                    try Record(entry, tables, dirtiness, now: now)
-                }
-                guard let record else {
-                    if records.isEmpty, !isPaused { return .ended }
-                    break
-                }
-                records.append(record)
-                bytes += record.key.count + (record.value?.count ?? 0)
+            do throws(StoreError) {
+                guard try collect(&records) else { return .ended }
+            } catch {
+                failure = error
+                guard let last = records.last else { throw error }
+                return .records(records, through: last.syncCount)
             }
             return .records(records, through: SyncCount(rawValue: steps!.through))
         }
+    }
+
+    /// Adds the records of a piece. False if there are none, and none come. Under `lock`.
+    private func collect(_ records: inout [Record]) throws(StoreError) -> Bool {
+        var bytes = 0
+        while records.count < Self.recordsMax, bytes < Self.bytesMax {
+            let (dirtiness, now) = (dirtiness, steps!.moment.now)
+            let (record, isPaused) = try steps!.nextOrPause(skipsMax: Self.skipsMax) {
+                (entry, tables) throws(StoreError) in
+                try Record(entry, tables, dirtiness, now: now)
+            }
+            guard let record else { return isPaused || !records.isEmpty }
+            records.append(record)
+            bytes += record.key.count + (record.value?.count ?? 0)
+        }
+        return true
     }
 
     /// Waits for nobody: if a piece is being read, the reader sees to it.

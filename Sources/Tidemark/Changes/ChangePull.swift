@@ -37,7 +37,16 @@ struct ChangePull {
                 guard try begin() else { return .caughtUp }
                 continue
             }
-            switch try pass.next() {
+            let piece: ChangePass.Piece
+            do {
+                piece = try pass.next()
+            } catch {
+                // Whoever tries again begins where the last record was.
+                dataset.engine.views.holders.remove(pass)
+                self.pass = nil
+                throw error
+            }
+            switch piece {
             case .letGo:
                 self.pass = nil
             case .ended:

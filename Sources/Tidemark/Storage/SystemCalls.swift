@@ -9,6 +9,14 @@ package enum SystemCall: String, Hashable, Sendable, CaseIterable {
     /// change of a name half-way, as one behind a network may, does not say whether the name was
     /// changed.
     package var isRepeatable: Bool { self != .rename && self != .link }
+
+    /// Whether it finds the file by its name.
+    fileprivate var takesName: Bool {
+        switch self {
+        case .open, .opendir, .mkdir, .unlink, .rename, .link: true
+        default: false
+        }
+    }
 }
 
 /// What a test has the operating system do to the calls of ``SystemStorage``. Real disks do the
@@ -43,9 +51,14 @@ struct SystemCalls: Sendable {
         }
     }
 
-    /// Whether a test has the call fail, with `errno` set to what it fails with.
+    /// Whether a test has the call fail, or it would be about another file than it says since a name
+    /// ends at a byte 0; with `errno` set to what it fails with.
     @inline(__always)
     func isRefused(_ call: SystemCall, _ path: String) -> Bool {
+        if call.takesName, path.utf8.contains(0) {
+            errno = EINVAL
+            return true
+        }
         guard let faults else { return false }
         let failure = faults.failure(of: call, path: path)
         if failure != 0 { errno = failure }

@@ -254,6 +254,11 @@ extension StoreError {
         let number = errno
         let reason = unsafe String(cString: strerror(number))
         let location = Location(path: path, offset: offset)
+        if path.utf8.contains(0) {
+            return StoreError(
+                .invalidArgument, "\(what): the path has a byte 0, and no file has such a name",
+                location: location, systemError: number)
+        }
         switch number {
         case ENOSPC, EDQUOT:
             return StoreError(

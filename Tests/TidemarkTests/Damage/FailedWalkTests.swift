@@ -53,6 +53,32 @@ struct FailedWalkTests {
         try store.close()
     }
 
+    /// They are read ahead, some dozens at a time.
+    @Test("follows changes up to the damage, and again from there")
+    func changes() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try damaged(directory)
+        let dataset = try store.dataset("main")
+        let cursor = try dataset.changes(since: 0)
+        var expected: [SyncCount] = []
+        expectError(.corruption) {
+            while let record = try cursor.next() { expected.append(record.syncCount) }
+        }
+        try #require(expected.count > 1 && !expected.count.isMultiple(of: 64))
+        var iterator = dataset.liveChanges(since: 0).makeAsyncIterator()
+        var given: [SyncCount] = []
+        for _ in 0..<3 {
+            do {
+                while let record = try await iterator.next() { given.append(record.syncCount) }
+                Issue.record("the damage was passed over")
+            } catch {
+                #expect(error.code == .corruption)
+            }
+            #expect(given == expected && iterator.position == expected.last)
+        }
+        try store.close()
+    }
+
     /// A segment that could not be opened is opened again by each read.
     @Test("maps the file once, however often it tries")
     func attempts() throws {

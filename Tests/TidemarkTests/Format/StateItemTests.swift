@@ -66,9 +66,10 @@ struct StateItemTests {
                     try require(
                         item.byteCount == writer.count, "\(item): \(writer.count) bytes")
                     try unsafe withUnsafeBytes(of: timeBase) { base in
-                        try writer.bytes.withBytes { (view) throws -> Void in
-                            guard let start = unsafe base.baseAddress else { return }
-                            var reader = unsafe LogItemReader(view, timeBase: start)
+                        try unsafe writer.bytes.withUnsafeBytes { bytes in
+                            guard let start = base.baseAddress else { return }
+                            var reader = unsafe LogItemReader(
+                                ByteView(bytes), timeBase: start)
                             let read = try reader.next(originCount: 0)
                             try require(read != nil, "\(item) is not read")
                             let behind = try reader.next(originCount: 0)

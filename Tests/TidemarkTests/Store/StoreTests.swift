@@ -23,6 +23,18 @@ struct StoreTests {
         try other.close()
     }
 
+    @Test("A path with a byte 0 names nothing, and nothing is made of what comes before it")
+    func zeroInPath() throws {
+        let directory = try TemporaryDirectory()
+        let store = try Store.open(at: directory["store"], options: quickOptions())
+        let path = directory["a\0b"]
+        expectError(.invalidArgument) { try Store.open(at: path, options: quickOptions()) }
+        expectError(.invalidArgument) { try store.backup(to: path) }
+        expectError(.invalidArgument) { try Store.verify(at: path) }
+        try store.close()
+        #expect(try Files.list(directory.path) == ["store"])
+    }
+
     @Test("An empty directory becomes a store, a missing one does not unless asked to")
     func createsIfMissing() throws {
         let directory = try TemporaryDirectory()
