@@ -193,7 +193,8 @@ final class LogSegment: @unchecked Sendable {
     /// The bytes that the file must have for a block; nil if it has them.
     func spaceNeeded(payload: Int) -> Int? {
         let needed = appended + payload + 2 * BlockHeader.byteCount + 2 * Self.alignment
-        guard needed > reserved else { return nil }
+        // What the last block of a log lacks of that it does not need.
+        guard needed > reserved, reserved < capacity else { return nil }
         return min(capacity, max(reserved + Self.stepBytes, Pages.roundedUp(needed)))
     }
 
