@@ -342,7 +342,7 @@ extension Engine {
                 kind: .log, segment: log.number, identity: identity,
                 madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
                 capacity: UInt64(log.capacity)))
-        unsyncedLogs.append(old.log)
+        durability.end(old.log)
         sealQueue.append(sealJob(for: old, nextLog: log.number))
         active = next
         updatePace()

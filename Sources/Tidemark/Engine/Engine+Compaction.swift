@@ -99,8 +99,8 @@ extension Engine {
         defer { monitor.unlock() }
         try checkWritable()
         try checkIsNoCompactor()
-        while isCompacting || isPreparing || sealQueue.count >= Limits.sealQueueMax {
-            awaitBackground()
+        while isCompacting || mayNotRotate {
+            awaitBackgroundOrWriter()
             try checkWritable()
         }
         compactor = CurrentThread.id

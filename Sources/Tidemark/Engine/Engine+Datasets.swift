@@ -87,7 +87,7 @@ extension Engine {
     /// Makes the giving up of an id durable, after which its records may go.
     func forget(_ retired: DatasetID) throws(StoreError) {
         try syncAll()
-        monitor.withLock { _ = undurableIDs.remove(retired) }
+        monitor.withLock { datasetNumbers.noteDurable(retired) }
     }
 
     /// Puts a new lifecycle and id of a dataset into the log and into effect. Under `monitor`.
@@ -97,7 +97,7 @@ extension Engine {
     ) {
         block.append(.dataset(id, isVisible: isVisible, name: state.name, lifecycle))
         let formerID = state.recordsID
-        if formerID != 0, formerID != id { undurableIDs.insert(formerID) }
+        if formerID != 0, formerID != id { datasetNumbers.retire(formerID) }
         state.lifecycle = lifecycle
         see(lifecycle.time)
         // The commit's own entries come after this one in the sequence.
@@ -111,16 +111,14 @@ extension Engine {
 
     /// Before anything is changed for which the number is needed.
     func takeDatasetID() throws(StoreError) -> DatasetID {
-        let numberMax = Limits.systemDatasetNumbers.lowerBound - 1
-        guard nextDataset <= numberMax else {
+        guard let number = datasetNumbers.draw() else {
             throw StoreError(
                 .invalidArgument,
-                "the store has given out all \(numberMax) numbers of datasets; "
+                "the store has given out all \(DatasetNumbers.last) numbers of datasets; "
                     + "synchronise its datasets into a new store",
                 location: StoreError.Location(path: path))
         }
-        defer { nextDataset += 1 }
-        return nextDataset
+        return number
     }
 
     func stampNow(_ lifecycle: inout DatasetLifecycle) {

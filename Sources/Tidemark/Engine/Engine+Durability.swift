@@ -61,7 +61,7 @@ extension Engine {
 
     /// Whether anything was written that is not known to be durable. Under `monitor`.
     var hasUnsynced: Bool {
-        guard unsyncedLogs.isEmpty else { return true }
+        guard durability.unsynced.isEmpty else { return true }
         guard let log = active?.log else { return false }
         // An empty block at the end holds nothing: it tells how far the log is durable.
         return log.appended > max(log.durable, FileHeader.byteCount) && !log.endsInMark
@@ -77,27 +77,25 @@ extension Engine {
     private func sync(through target: LogPosition) throws(StoreError) {
         monitor.lock()
         defer { monitor.unlock() }
-        if durablePosition < target { syncGroups.arrive() }
-        while durablePosition < target {
+        guard durability.arrive(for: target) else { return }
+        while durability.position < target {
             if failure != nil { try checkWritable() }
-            guard !isSyncing else {
+            guard !durability.isSyncing else {
                 monitor.wait(for: durabilityChanged)
                 continue
             }
-            isSyncing = true
             // Those who come at once after the sync before share this one.
-            syncGroups.lead { ticks }
-            while syncGroups.isGathering(at: { ticks }), failure == nil {
+            durability.lead { ticks }
+            while durability.isGathering(at: { ticks }), failure == nil {
                 monitor.yield()
             }
             guard let log = active?.log, failure == nil else {
-                isSyncing = false
+                durability.giveUp()
                 durabilityChanged.broadcast()
                 try checkWritable()
                 throw .closed(path)
             }
-            syncGroups.beginSync(at: ticks)
-            let older = unsyncedLogs
+            let older = durability.beginSync(at: ticks)
             let offset = log.appended
             let start = ticks
             let result: Result<Void, StoreError>
@@ -106,18 +104,13 @@ extension Engine {
                 defer { monitor.lock() }
                 result = sync(older, log, through: offset)
             }
-            isSyncing = false
             noteSync(since: start)
             switch result {
             case .success:
-                for synced in older { synced.durable = synced.appended }
-                log.durable = offset
-                durablePosition = max(
-                    durablePosition, LogPosition(log: log.number, offset: offset))
-                unsyncedLogs.removeAll { candidate in older.contains { $0 === candidate } }
-                syncGroups.endSync(at: ticks)
+                durability.endSync(of: older, log, through: offset, at: ticks)
                 durabilityChanged.broadcast()
             case .failure(let error):
+                durability.giveUp()
                 stopWriting(error)
                 throw error
             }

@@ -26,9 +26,7 @@ extension Engine {
     /// Under `monitor`.
     func noteExpiry(of kind: EntryKind, _ expiresAt: UInt64, in state: DatasetState) {
         state.noteExpiry(of: kind, expiresAt)
-        if let known = expiresFromInWalk { expiresFromInWalk = min(known, state.expiresFrom) }
-        guard state.expiresFrom < expiresFrom else { return }
-        expiresFrom = state.expiresFrom
+        guard expiry.note(state.expiresFrom) else { return }
         // Whoever sleeps until the first record expires must not sleep past this one.
         if options.compactsAutomatically { monitor.broadcast() }
     }
@@ -37,22 +35,21 @@ extension Engine {
     /// have. Takes `monitor`. O(datasets).
     private func datasetsDue() throws(StoreError) -> [String] {
         let now = monitor.withLock {
-            // What is noted from now on counts beside what is found. Until the end of the walk the
-            // old bound stands, since a log may end meanwhile and take it into the manifest.
-            expiresFromInWalk = .max
+            expiry.beginWalk()
             return storage.wallClockMilliseconds()
         }
-        defer { monitor.withLock { expiresFromInWalk = nil } }
+        var found: UInt64?
+        defer { monitor.withLock { expiry.endWalk(found: found) } }
         var walk = try DatasetWalk(self, .known)
         var due: [String] = []
         var first = UInt64.max
-        while let found = try walk.next() {
-            let state = try walk.state(of: found)
+        while let dataset = try walk.next() {
+            let state = try walk.state(of: dataset)
             let expiresFrom = monitor.withLock { state.expiresFrom }
-            if expiresFrom <= now { due.append(found.name) }
+            if expiresFrom <= now { due.append(dataset.name) }
             first = min(first, expiresFrom)
         }
-        monitor.withLock { expiresFrom = min(first, expiresFromInWalk ?? .max) }
+        found = first
         return due
     }
 
@@ -62,45 +59,31 @@ extension Engine {
     /// meanwhile. Returns false if nothing was due.
     func sweepIfDue() -> Bool {
         let now = storage.wallClockMilliseconds()
-        guard options.compactsAutomatically, failure == nil, !isCompacting, expiresFrom <= now,
-            sweepsFrom <= now
+        guard options.compactsAutomatically, failure == nil, !isCompacting, expiry.isDue(at: now)
         else { return false }
         compactor = CurrentThread.id
         monitor.unlock()
         let result = Result { () throws(StoreError) in try self.sweepAll() }
         monitor.lock()
         compactor = 0
-        let end = storage.wallClockMilliseconds()
-        // A tenth of the time at most, and a store with few records that expire one by one is not
-        // walked over for each of them.
-        // A clock that is set while a sweep runs makes neither a trap nor an endless rest.
-        let lasted = min(end > now ? end - now : 0, Self.sleepMax)
-        let (next, isTooLate) = end.addingReportingOverflow(max(Self.sweepRestMin, 9 * lasted))
-        sweepsFrom = isTooLate ? .max : next
+        expiry.rest(afterSweepFrom: now, to: storage.wallClockMilliseconds())
         // What only this attempt could not read is tried again when it is time.
         if case .failure(let error) = result, !error.isOfEnvironment {
             events.tellDamage(error)
             // What stops a writer was noted where it happened. A damaged block is reported by
             // whoever reads it, and sweeping rests until the store is opened again.
-            sweepsFrom = .max
+            expiry.restForGood()
         }
         monitor.broadcast()
         return true
     }
 
-    /// Milliseconds between two sweeps at least.
-    private static let sweepRestMin: UInt64 = 1_000
-    /// A clock that was set is noticed after so many milliseconds.
-    private static let sleepMax: UInt64 = 60_000
-
     /// Waits for a broadcast, or until a sweep may be due. Under `monitor`.
     func waitForWorkOrExpiry() {
-        let due = max(expiresFrom, sweepsFrom)
-        guard options.compactsAutomatically, failure == nil, due < .max else {
-            return monitor.wait()
-        }
-        let now = storage.wallClockMilliseconds()
-        monitor.wait(milliseconds: due > now ? min(due - now, Self.sleepMax) : 1)
+        guard options.compactsAutomatically, failure == nil,
+            let pause = expiry.pause(at: storage.wallClockMilliseconds())
+        else { return monitor.wait() }
+        monitor.wait(milliseconds: pause)
     }
 
     // MARK: - Sweeping
@@ -128,7 +111,9 @@ extension Engine {
     /// Returns how many records were deleted. By one thread at a time.
     private func sweepAll() throws(StoreError) -> Int {
         let start = ticks
-        let isAnyDue = monitor.withLock { expiresFrom <= storage.wallClockMilliseconds() }
+        let isAnyDue = monitor.withLock {
+            expiry.hasExpired(at: storage.wallClockMilliseconds())
+        }
         guard isAnyDue else { return 0 }
         var count = 0
         let due = try datasetsDue()

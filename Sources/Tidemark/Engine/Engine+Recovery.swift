@@ -222,7 +222,7 @@ extension Engine {
         if id == 0 { state.forgetUnfinishedExchanges() }
         state.lifecycle = lifecycle
         catalog.renumber(state, from: formerID)
-        if !Limits.systemDatasetNumbers.contains(id) { nextDataset = max(nextDataset, id &+ 1) }
+        datasetNumbers.noteUsed(id)
         touch(state)
     }
 
@@ -234,9 +234,7 @@ extension Engine {
         state.adopt(adopted, lastSequence: 0)
         catalog.renumber(state, from: formerID)
         if adopted.expiresFrom < .max { noteExpiry(of: .put, adopted.expiresFrom, in: state) }
-        if !Limits.systemDatasetNumbers.contains(adopted.records) {
-            nextDataset = max(nextDataset, adopted.records &+ 1)
-        }
+        datasetNumbers.noteUsed(adopted.records)
         touch(state)
     }
 
@@ -279,7 +277,7 @@ extension Engine {
     private func handOver(_ memtable: Memtable, nextLog: UInt64) {
         views.replace { $0.with(memtables: [memtable] + $0.memtables) }
         guard !options.isReadOnly else { return }
-        unsyncedLogs.append(memtable.log)
+        durability.end(memtable.log)
         sealQueue.append(sealJob(for: memtable, nextLog: nextLog))
     }
 

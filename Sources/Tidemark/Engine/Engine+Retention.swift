@@ -23,7 +23,7 @@ extension Engine {
         let (kept, name) = try withState(numbered: dataset) { state in
             let own = ownIDs
             let retention = Retention(
-                isLive: state?.recordsID == dataset || undurableIDs.contains(dataset),
+                isLive: state?.recordsID == dataset || datasetNumbers.isRetiring(dataset),
                 historyVersions: isSystem ? 0 : options.historyVersions, agedBefore: agedBefore,
                 dirtiness: state?.dirtiness(ownIDs: own)
                     ?? Dirtiness(ownIDs: own, acknowledged: VersionVector()),

@@ -35,7 +35,7 @@ extension Engine {
         SealJob(
             memtable: memtable, states: ChangedStates(catalog.takeTouched()),
             replicaID: replicaID, formerReplicaIDs: manifest.formerReplicaIDs,
-            clock: clock.last, nextDataset: nextDataset, expiresFrom: expiresFrom,
+            clock: clock.last, nextDataset: datasetNumbers.next, expiresFrom: expiry.first,
             nextLog: nextLog)
     }
 
@@ -235,17 +235,27 @@ extension Engine {
         defer { monitor.unlock() }
         try checkOpen()
         guard isWanted() else { return }
-        while isPreparing || sealQueue.count >= Limits.sealQueueMax {
-            awaitBackground()
+        while mayNotRotate {
+            awaitBackgroundOrWriter()
             try checkWritable()
         }
         try sealActiveLog()
     }
 
+    /// Whether the active log may not be ended now: the next one is being made, too many wait, or
+    /// somebody writes to it. Under `monitor`.
+    var mayNotRotate: Bool {
+        isPreparing || isWritingWithoutLock || sealQueue.count >= Limits.sealQueueMax
+    }
+
+    /// Waits until that may be otherwise. Under `monitor`, which it gives up meanwhile.
+    func awaitBackgroundOrWriter() {
+        if isWritingWithoutLock { awaitWriter() } else { awaitBackground() }
+    }
+
     /// Ends the active log, unless nothing is in it, and waits until all that waits is sealed.
     /// Under `monitor`, which it gives up meanwhile, and when no log is being made.
     func sealActiveLog() throws(StoreError) {
-        awaitWriter()
         if let active, !active.isEmpty || catalog.hasTouched {
             try rotate()
         }
@@ -316,7 +326,7 @@ extension Engine {
             counted.bytesSealedAway += Int64(job.memtable.log.appended)
             counted.longKeySearches += job.memtable.longSearches
             catalog.noteSealed()
-            unsyncedLogs.removeAll { $0 === job.memtable.log }
+            durability.noteSealed(job.memtable.log)
             isCompactionWanted = true
             noteSealed(job, as: new, phases, since: start)
             monitor.broadcast()

@@ -13,11 +13,6 @@
 // number of the dataset, and an older view.
 
 extension Engine {
-    /// The numbers after it are for datasets of the store's own.
-    private static let numberMax = Limits.systemDatasetNumbers.lowerBound - 1
-    /// Stretches of unused numbers that are remembered.
-    private static let stretchesMax = 1_024
-
     /// Under `monitor`.
     func canAdopt(_ offer: SegmentOffer, into state: DatasetState) -> Bool {
         // Versions of our own that we do not know would be a sign that this store went back in
@@ -32,11 +27,9 @@ extension Engine {
 
     /// Whether no entry of any dataset ever had the number.
     private func isFree(_ number: DatasetID) -> Bool {
-        guard number > 0, number <= Self.numberMax, nextDataset <= Self.numberMax else {
-            return false
-        }
-        if number >= nextDataset { return number - nextDataset <= Limits.datasetNumbersPassedMax }
-        return emptyHolder(of: number) != nil || unusedNumbers.contains { $0.contains(number) }
+        if datasetNumbers.isFree(number) { return true }
+        // Who gives it up needs another.
+        return datasetNumbers.next <= DatasetNumbers.last && emptyHolder(of: number) != nil
     }
 
     /// The dataset that has the number, which may be any: several are taken over side by side. nil
@@ -45,22 +38,6 @@ extension Engine {
         catalog.state(numbered: number).flatMap { holder in
             holder.isVisible && holder.neverHadRecords ? holder : nil
         }
-    }
-
-    /// Takes a number that is free. Under `monitor`.
-    private func takeNumber(_ number: DatasetID) {
-        if number >= nextDataset {
-            if number > nextDataset { noteUnused(nextDataset...number - 1) }
-            nextDataset = number + 1
-        } else if let index = unusedNumbers.firstIndex(where: { $0.contains(number) }) {
-            let stretch = unusedNumbers.remove(at: index)
-            if stretch.lowerBound < number { noteUnused(stretch.lowerBound...number - 1) }
-            if stretch.upperBound > number { noteUnused(number + 1...stretch.upperBound) }
-        }
-    }
-
-    private func noteUnused(_ numbers: ClosedRange<DatasetID>) {
-        if unusedNumbers.count < Self.stretchesMax { unusedNumbers.append(numbers) }
     }
 
     /// Makes segments part of the store. False if the dataset has got records meanwhile; then the
@@ -131,7 +108,7 @@ extension Engine {
         } write: { (block, _) throws(StoreError) -> Void? in
             guard canAdopt(offer, into: state) else { return nil }
             guard let holder = emptyHolder(of: offer.dataset) else {
-                takeNumber(offer.dataset)
+                datasetNumbers.take(offer.dataset)
                 isFree = true
                 return nil
             }
@@ -174,7 +151,7 @@ extension Engine {
             adopt(whole, in: state, &block)
             note(forgotten, in: state, &block)
             // No entry ever had it, so that it may do for another dataset.
-            noteUnused(number...number)
+            datasetNumbers.giveBack(number)
             note(checkpoint, of: peer, in: state, &block)
             try append(notes, replaced: replaced, to: &block, memtable: memtable)
             isCompactionWanted = true

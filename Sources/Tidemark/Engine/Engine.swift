@@ -47,18 +47,12 @@ final class Engine: @unchecked Sendable {
 
     // All of the following under `monitor`.
     var catalog: DatasetCatalog
-    /// Ids given up by a deletion that may not be durable yet: their records must stay until then.
-    var undurableIDs: Set<DatasetID> = []
+    var datasetNumbers: DatasetNumbers
     var manifest: Manifest { didSet { noteOwnIDs() } }
     var replicaID: ReplicaID { didSet { noteOwnIDs() } }
     var clock: HybridClock
     var sequence: UInt64 = 0
     var nextNumber: UInt64
-    var nextDataset: DatasetID
-    /// Numbers of datasets below the next one that no entry ever had: passed over when records of
-    /// another replica were taken over with their number, or given up for such. Those of the time
-    /// before opening are not known.
-    var unusedNumbers: [ClosedRange<DatasetID>] = []
     /// A taking over that was cut off and may go on.
     var restingAdoption: SegmentAdoption?
     /// Of takings over that ended with an earlier opening.
@@ -81,12 +75,7 @@ final class Engine: @unchecked Sendable {
     var compactor: UInt = 0
     var isCompacting: Bool { compactor != 0 }
     var isCompactionWanted = false
-    /// No record of any dataset expires before this, in milliseconds since 1970.
-    var expiresFrom: UInt64
-    /// The same of what was written since a walk over all datasets began; nil while there is none.
-    var expiresFromInWalk: UInt64?
-    /// The next sweep waits until then, so that sweeping never takes more than its share of time.
-    var sweepsFrom: UInt64 = 0
+    var expiry: ExpirySchedule
     /// The deletions that came last.
     var deletionRow = DeletionRow()
     /// What the scout is to do next; of several requests the last, with what joins it.
@@ -101,13 +90,9 @@ final class Engine: @unchecked Sendable {
     var lastBeforeWriter = HybridTime(rawValue: 0)
     /// What threads wait for that want to write meanwhile, or need the log as it is.
     let writerDone = Monitor.Condition()
-    /// Logs before the active one that are not known to be durable, oldest first.
-    var unsyncedLogs: [LogSegment] = []
-    var durablePosition = LogPosition(log: 0, offset: 0)
-    var isSyncing = false
+    var durability = LogDurability()
     /// What threads wait for that want their commits durable, and nobody else.
     let durabilityChanged = Monitor.Condition()
-    var syncGroups = SyncGroups()
     /// Why nothing more is accepted; the first failure stands.
     var failure: StoreError?
     /// Why nothing can be read any more, while the store is open.
@@ -142,8 +127,8 @@ final class Engine: @unchecked Sendable {
         replicaID = manifest.replicaID
         knownOwnIDs = Mutex([manifest.replicaID] + manifest.formerReplicaIDs)
         nextNumber = manifest.nextNumber
-        nextDataset = manifest.nextDataset
-        expiresFrom = manifest.expiresFrom
+        datasetNumbers = DatasetNumbers(next: manifest.nextDataset)
+        expiry = ExpirySchedule(first: manifest.expiresFrom)
         clock = HybridClock(last: HybridTime(rawValue: manifest.clock))
         views = ViewGate(
             ReadView(memtables: [], runs: [], keyHash: manifest.identity.keyHash))

@@ -91,7 +91,7 @@ extension Engine {
         do throws(StoreError) {
             return try withState(numbered: id) { (state) -> DatasetOwner in
                 if let state, state.recordsID == id { return .user(state.name) }
-                return undurableIDs.contains(id) ? .store : .nobody
+                return datasetNumbers.isRetiring(id) ? .store : .nobody
             }
         } catch {
             return .store

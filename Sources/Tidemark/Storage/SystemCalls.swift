@@ -51,8 +51,8 @@ struct SystemCalls: Sendable {
         }
     }
 
-    /// Whether a test has the call fail, or it would be about another file than it says since a name
-    /// ends at a byte 0; with `errno` set to what it fails with.
+    /// Whether a test has the call fail, or it would be about another file than it says, since a
+    /// name ends at a byte 0; with `errno` set to what it fails with.
     @inline(__always)
     func isRefused(_ call: SystemCall, _ path: String) -> Bool {
         if call.takesName, path.utf8.contains(0) {
