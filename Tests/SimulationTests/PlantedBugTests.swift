@@ -27,7 +27,7 @@ struct Planted: Sendable, CustomTestStringConvertible {
         Planted("joinVectorWithFirstPage", seed: 0x1),
         Planted("skipSyncBeforeSend", seed: 0x6B),
         Planted("reuseDot", seed: 0x1C),
-        Planted("checkpointApartFromRecords", seed: 0x6F),
+        Planted("checkpointApartFromRecords", seeds: 0x20...0x80, []),
         Planted("advanceCursorPastCap", seed: 0x1),
         Planted("ignoreLifecycle", seed: 0x4D),
         Planted("applyConflictUnasked", seed: 0xE),
