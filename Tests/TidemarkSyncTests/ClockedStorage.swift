@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Tidemark
 
 /// The wall clock of one replica: that of the system, put forward as a test likes.
@@ -27,43 +28,15 @@ final class TestClock: Sendable {
 }
 
 /// The real disk beside a clock of the replica's own.
-struct ClockedStorage: Storage {
+struct ClockedStorage: WrappedStorage {
     let clock: TestClock
-    private let system = SystemStorage()
+    let base = SystemStorage()
 
     init(_ clock: TestClock) {
         self.clock = clock
     }
 
-    func wallClockMilliseconds() -> UInt64 { clock.milliseconds(system) }
+    func wallClockMilliseconds() -> UInt64 { clock.milliseconds(base) }
 
-    func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
-
-    func randomUInt64() -> UInt64 { system.randomUInt64() }
-
-    func createDirectory(_ path: String) throws(StoreError) { try system.createDirectory(path) }
-
-    func listDirectory(_ path: String) throws(StoreError) -> [String] {
-        try system.listDirectory(path)
-    }
-
-    func openFile(_ path: String, _ mode: FileMode) throws(StoreError) -> any StorageFile {
-        try system.openFile(path, mode)
-    }
-
-    func rename(_ source: String, to target: String) throws(StoreError) {
-        try system.rename(source, to: target)
-    }
-
-    func link(_ source: String, to target: String) throws(StoreError) -> Bool {
-        try system.link(source, to: target)
-    }
-
-    func remove(_ path: String) throws(StoreError) { try system.remove(path) }
-
-    func syncDirectory(_ path: String) throws(StoreError) { try system.syncDirectory(path) }
-
-    func lock(_ directory: String) throws(StoreError) -> any StorageLock {
-        try system.lock(directory)
-    }
+    func monotonicNanoseconds() -> UInt64 { base.monotonicNanoseconds() }
 }

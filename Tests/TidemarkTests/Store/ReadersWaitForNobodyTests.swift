@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -196,8 +197,8 @@ struct ReadersWaitForNobodyTests {
     }
 
     /// Holds one thread up at a step, and lets all others pass.
-    private final class StallingStorage: Storage {
-        private let system = SystemStorage()
+    private final class StallingStorage: WrappedStorage {
+        let base = SystemStorage()
         private let step = Mutex<(Step, Engine)?>(nil)
         let failsSyncs = Atomic<Bool>(false)
         private let isStalled = Atomic<Bool>(false)
@@ -220,41 +221,27 @@ struct ReadersWaitForNobodyTests {
             }
             guard isIt else { return }
             isStalled.store(true, ordering: .releasing)
-            waitUntil { mayGoOn.load(ordering: .acquiring) }
+            waitUntil {
+                usleep(200)
+                return mayGoOn.load(ordering: .acquiring)
+            }
         }
 
         func wallClockMilliseconds() -> UInt64 {
             reach(.fills)
-            return system.wallClockMilliseconds()
+            return base.wallClockMilliseconds()
         }
 
         func openFile(_ path: String, _ mode: FileMode) throws(StoreError) -> any StorageFile {
             if mode == .create, path.hasSuffix(".log") { reach(.makesLog) }
-            let file = try system.openFile(path, mode)
+            let file = try base.openFile(path, mode)
             return path.hasSuffix(".log") && mode != .read
                 ? StallingFile(file: file, storage: self) : file
         }
 
-        func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
-        func randomUInt64() -> UInt64 { system.randomUInt64() }
-        func createDirectory(_ path: String) throws(StoreError) {
-            try system.createDirectory(path)
-        }
-        func listDirectory(_ path: String) throws(StoreError) -> [String] {
-            try system.listDirectory(path)
-        }
-        func rename(_ source: String, to target: String) throws(StoreError) {
-            try system.rename(source, to: target)
-        }
-        func link(_ source: String, to target: String) throws(StoreError) -> Bool {
-            try system.link(source, to: target)
-        }
-        func remove(_ path: String) throws(StoreError) { try system.remove(path) }
-        func syncDirectory(_ path: String) throws(StoreError) { try system.syncDirectory(path) }
-        func lock(_ directory: String) throws(StoreError) -> any StorageLock {
-            try system.lock(directory)
-        }
+        func monotonicNanoseconds() -> UInt64 { base.monotonicNanoseconds() }
     }
+
     private final class StallingFile: StorageFile {
         private let file: any StorageFile
         private let storage: StallingStorage
