@@ -177,9 +177,12 @@ extension Engine {
 
     /// Gives up `monitor` and takes it again when the body returns. Nobody else writes meanwhile:
     /// ``awaitWriter()``.
+    ///
+    /// - Parameter isWorthIt: whether to give it up at all.
     func withoutLock<Result, Failure: Error>(
-        _ body: () throws(Failure) -> Result
+        if isWorthIt: Bool = true, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        guard isWorthIt else { return try body() }
         isWritingWithoutLock = true
         lastBeforeWriter = clock.last
         defer {

@@ -273,15 +273,15 @@ extension Engine {
                 guard let space = active.log.spaceNeeded(payload: payloadBytes) else {
                     return active
                 }
+                let isLarge = payloadBytes > Self.lockedBytesMax
                 try stoppingWriter { () throws(StoreError) in
-                    guard payloadBytes > Self.lockedBytesMax else {
-                        return active.log.reserved = try active.log.reserve(space)
-                    }
-                    active.log.reserved = try withoutLock { () throws(StoreError) in
+                    active.log.reserved = try withoutLock(if: isLarge) { () throws(StoreError) in
                         try active.log.reserve(space)
                     }
                 }
-                continue
+                // What was measured may point to what is gone once the lock was given up.
+                if isLarge { continue }
+                return active
             }
             // Sealing is behind: wait here rather than let memory grow.
             if sealQueue.count >= Limits.sealQueueMax {

@@ -42,3 +42,14 @@ extension Engine {
         return result
     }
 }
+
+extension Store {
+    /// For tests: whether all holds that always holds of what the engine keeps in memory. Traps if
+    /// it does not.
+    package func checkInvariants() {
+        engine.monitor.withLock {
+            engine.durability.checkInvariants(active: engine.active?.log)
+            engine.datasetNumbers.checkInvariants()
+        }
+    }
+}

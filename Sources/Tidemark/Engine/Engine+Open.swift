@@ -206,7 +206,6 @@ extension Engine {
         }
         var result: Result<Void, StoreError> = .success(())
         let isWriter = monitor.withLock {
-            awaitWriter()
             guard !isClosed, !options.isReadOnly else { return false }
             guard let failure else { return true }
             if hasUnsynced { result = .failure(.closedInDoubt(failure)) }

@@ -1,6 +1,6 @@
 /// How far the logs are durable, and whether a thread sees to more of it.
 ///
-/// Invariants: ``checkInvariants()``. Thread rule: under the store's writer lock.
+/// Invariants: ``checkInvariants(active:)``. Thread rule: under the store's writer lock.
 struct LogDurability {
     /// Everything before is on disk.
     private(set) var position = LogPosition(log: 0, offset: 0)
@@ -70,12 +70,21 @@ struct LogDurability {
     // MARK: - Checking
 
     /// For tests: what always holds.
-    func checkInvariants() {
+    ///
+    /// - Parameter active: the log that is written to.
+    func checkInvariants(active: LogSegment?) {
         for (log, next) in zip(unsynced, unsynced.dropFirst()) {
             precondition(log.number < next.number, "logs that are not durable are out of order")
         }
         for log in unsynced {
             precondition(log.durable <= log.appended, "more of a log is durable than there is")
         }
+        guard let active else { return }
+        precondition(active.durable <= active.appended, "more is durable than was written")
+        precondition(
+            unsynced.allSatisfy { $0.number < active.number }, "a log ended that is written to")
+        precondition(
+            position <= LogPosition(log: active.number, offset: active.appended),
+            "more is durable than was written")
     }
 }

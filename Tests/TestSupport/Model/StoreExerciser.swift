@@ -44,6 +44,7 @@ package final class StoreExerciser {
         case .checkSnapshot: try checkSnapshot()
         default: try read(operation)
         }
+        store.checkInvariants()
     }
 
     /// Closes, opens again and compares everything.
