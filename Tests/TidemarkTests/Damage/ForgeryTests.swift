@@ -3,8 +3,9 @@ import Testing
 
 @testable import Tidemark
 
-/// Everything that a client decides is made of the store's own layouts, by somebody who knows the
-/// format, all files and all numbers, and not the secret: keys, values, authors. Each store is
+/// Everything that a client or a peer decides is made of the store's own layouts, by somebody who
+/// knows the format, all files and all numbers, and not the secret: keys, values, authors, names of
+/// datasets, and of what a peer sends the replicas, vectors and positions, too. Each store is
 /// killed, reopened, verified, repaired with and without its manifest, and each file is read by
 /// itself.
 ///
@@ -31,9 +32,10 @@ struct ForgeryTests {
 /// One store, its clients, and what they have put.
 private final class ForgedStore {
     private let storage: SimulatedStorage
-    private let options: StoreOptions
+    private var options: StoreOptions
     private var random: SeededGenerator
     private var forger: Forger
+    private var names = ["main", "other"]
     /// By dataset and key.
     private var present: [String: [[UInt8]: [UInt8]]] = [:]
     /// Everything that was ever put, whatever became of it.
@@ -60,6 +62,7 @@ private final class ForgedStore {
             if random.oneIn(2) {
                 try store.close()
                 try checkFiles(of: storage)
+                options.author = forger.author()
                 store = try openSimulated(storage, options)
             }
         }
@@ -68,16 +71,37 @@ private final class ForgedStore {
 
     private func write(to store: Store) throws {
         forger.learn(from: storage)
+        if random.oneIn(2) { names.append(forger.name()) }
         for _ in 0..<(10 + random.below(60)) {
-            let name = random.oneIn(3) ? "main" : "other"
+            let name = names[random.below(names.count)]
             let dataset = try store.dataset(name)
+            if random.oneIn(8) {
+                try take(forger.message(), into: dataset)
+                continue
+            }
             let key = random.oneIn(4) ? forger.key() : bytes("key \(random.below(30))")
             let value = random.oneIn(8) ? random.bytes(random.below(200)) : forger.value()
             try dataset.put(value, for: key)
-            present[name, default: [:]][key] = value
-            everPut.insert(Self.mark(key, value))
+            note(value, for: key, in: name)
         }
         if random.oneIn(3) { try store.compact() }
+    }
+
+    /// Takes what a peer has sent, as an exchange does: its records of keys that are not here, what
+    /// it has seen, and how far both have come.
+    private func take(_ message: ReplicationBatch, into dataset: Dataset) throws {
+        var message = message
+        let known = present[dataset.name] ?? [:]
+        message.writes.removeAll { known[$0.key] != nil }
+        let moved = try dataset.replicate(message)
+        try require(moved.isEmpty, "keys that are not there have moved on: \(moved.count)")
+        present[dataset.name] = known
+        for write in message.writes { note(write.value ?? [], for: write.key, in: dataset.name) }
+    }
+
+    private func note(_ value: [UInt8], for key: [UInt8], in name: String) {
+        present[name, default: [:]][key] = value
+        everPut.insert(Self.mark(key, value))
     }
 
     private static func mark(_ key: [UInt8], _ value: [UInt8]) -> [UInt8] {
@@ -210,6 +234,59 @@ private struct Forger {
             value += [UInt8](repeating: 0, count: (8 - value.count % 8) % 8)
         }
         return value
+    }
+
+    /// As much of a part as UTF-8 and the bound of authors let through.
+    mutating func author() -> String {
+        var author = String(decoding: part(), as: UTF8.self)
+        while author.utf8.count > Limits.authorBytesMax { author.removeLast() }
+        return author
+    }
+
+    /// As much of some parts as the rule for names lets through.
+    mutating func name() -> String {
+        var name = "n"
+        for _ in 0..<8 {
+            name += part().map { String(UnicodeScalar($0)) }.filter(DatasetName.isValid).joined()
+        }
+        return String(name.prefix(Limits.datasetNameBytesMax))
+    }
+
+    /// What a peer sends: each of its records under a version of its own.
+    mutating func message() -> ReplicationBatch {
+        var message = ReplicationBatch()
+        var keys: Set<[UInt8]> = []
+        for _ in 0..<(1 + random.below(6)) {
+            let key = key()
+            guard keys.insert(key).inserted else { continue }
+            let version = Version(
+                dot: dot(), vector: VersionVector([dot(), dot()]),
+                time: HybridTime(rawValue: random.next() >> 8), author: author())
+            message.writes.append(
+                ReplicatedWrite(
+                    key: key, content: .adopt(value: value(), version: version), expected: nil))
+        }
+        message.seen = VersionVector((0..<random.below(20)).map { _ in dot() })
+        message.checkpoint = (
+            dot().replica,
+            PeerCheckpoint(
+                pulledThrough: SyncCount(rawValue: count()), vector: VersionVector([dot(), dot()]))
+        )
+        return message
+    }
+
+    /// A write of a replica that is called as bytes of a part are.
+    private mutating func dot() -> Dot {
+        var id = Array(part().suffix(16))
+        id += [UInt8](repeating: 0, count: 16 - id.count)
+        return Dot(
+            replica: ReplicaID(
+                high: id.number64(at: 0).byteSwapped, low: id.number64(at: 8).byteSwapped),
+            counter: count())
+    }
+
+    private mutating func count() -> UInt64 {
+        1 + (random.oneIn(2) ? random.next() % Limits.countMax : UInt64(random.below(100)))
     }
 
     private mutating func part() -> [UInt8] {
