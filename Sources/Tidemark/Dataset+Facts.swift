@@ -19,8 +19,8 @@ extension Dataset {
     /// - Throws: `datasetNotFound`, `closed`.
     public var creationTime: HybridTime {
         get throws(StoreError) {
-            try engine.monitor.withLock { () throws(StoreError) in
-                try engine.checkOpen()
+            try engine.withLock { (held) throws(StoreError) in
+                try held.checkOpen()
                 guard state.isVisible else { throw StoreError.datasetNotFound(state.name) }
                 return state.lifecycle.time
             }
@@ -35,8 +35,8 @@ extension Dataset {
     /// by what was handed over: then it is O(n), and all that ``Record/isDirty`` says is counted.
     /// - Throws: `datasetNotFound`, `closed`, `corruption`, `inputOutput`.
     public func dirtyCount() throws(StoreError) -> Int {
-        let handedThrough = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        let handedThrough = try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             guard state.isVisible else { throw StoreError.datasetNotFound(state.name) }
             // Who has everything up to here has every write of ours up to here.
             return state.peers.values.reduce(SyncCount.zero) { max($0, $1.pushedThrough) }

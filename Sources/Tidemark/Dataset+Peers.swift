@@ -40,9 +40,9 @@ extension Dataset {
     package func peers(
         changesMax: Int, tell: ((_ changeCount: Int, _ share: Double) -> Void)? = nil
     ) throws(StoreError) -> (peers: [PeerStatus], changeCount: Int, isWhole: Bool) {
-        let (checkpoints, retired, count) = try engine.monitor.withLock {
-            () throws(StoreError) in
-            try engine.checkOpen()
+        let (checkpoints, retired, count) = try engine.withLock {
+            (held) throws(StoreError) in
+            try held.checkOpen()
             return (state.peers, state.retired, state.syncCount)
         }
         var peers = checkpoints.map { replica, checkpoint in
@@ -133,13 +133,13 @@ extension Engine {
         _ peer: ReplicaID, in state: DatasetState
     ) throws(StoreError) -> Bool {
         let item = StateItem.retired(peer, name: state.name)
-        let retired: Void? = try commitBlock(.disk) {
+        let retired: Void? = try commitBlock(.disk) { held in
             item.byteCount
-        } write: { (block, _) throws(StoreError) -> Void? in
+        } write: { (held, block, _) throws(StoreError) -> Void? in
             guard state.peers[peer] != nil else { return nil }
             block.append(item)
             state.retire(peer)
-            catalog.touch(state)
+            held.catalog.touch(state)
             return ()
         }
         return retired != nil

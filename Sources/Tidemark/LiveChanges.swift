@@ -71,7 +71,7 @@ public struct LiveChanges: AsyncSequence, Sendable {
             let engine = pull.dataset.engine
             await engine.waiters.wait(for: .named([state.name])) {
                 // A dataset that is gone is news, too.
-                engine.monitor.withLock { state.syncCount > known || !state.isVisible }
+                engine.withLock { held in state.syncCount > known || !state.isVisible }
             }
         }
     }

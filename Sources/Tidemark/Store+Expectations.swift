@@ -32,7 +32,7 @@ extension Store {
         }
         try engine.commit(
             batch, durability: durability,
-            validate: { () throws(StoreError) in
+            validate: { (_) throws(StoreError) in
                 for expected in counts {
                     let state = expected.dataset.state
                     guard state.isVisible, state.syncCount == expected.count.rawValue else {

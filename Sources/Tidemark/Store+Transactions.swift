@@ -59,7 +59,7 @@ extension Store {
         let checked = reads
         try engine.commit(
             batch, durability: durability,
-            validate: { () throws(StoreError) in try self.engine.validate(checked) })
+            validate: { (held) throws(StoreError) in try held.validate(checked) })
         for dataset in batch.datasets {
             engine.waiters.wakeAll(for: dataset.name)
         }

@@ -67,7 +67,7 @@ public final class Store: Sendable {
     public var options: StoreOptions { engine.options }
 
     /// The name under which this store writes.
-    public var replicaID: ReplicaID { engine.monitor.withLock { engine.replicaID } }
+    public var replicaID: ReplicaID { engine.withLock { held in held.replicaID } }
 
     // MARK: - Datasets
 

@@ -145,7 +145,7 @@ public struct StoreChanges: AsyncSequence, Sendable {
             while let found = try walk.next() {
                 let state = try walk.state(of: found)
                 let known = position.counts[found.name]
-                let hasChanged = engine.monitor.withLock {
+                let hasChanged = engine.withLock { held in
                     state.isVisible ? state.syncCount > known?.rawValue ?? 0 : known != nil
                 }
                 if hasChanged { names.append(found.name) }

@@ -97,9 +97,9 @@ extension Store {
     /// The present moment, for ``datasetsChanged(since:)``. O(1) if nothing has changed since the
     /// last one, else O(datasets changed in the active log).
     package func changeMark() throws(StoreError) -> StoreMark {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return engine.catalog.mark { engine.storage.randomUInt64() }
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            return held.catalog.mark { engine.storage.randomUInt64() }
         }
     }
 
@@ -107,9 +107,9 @@ extension Store {
     /// in no order; nil if that is not known: the mark is of another store, or from before this
     /// one was opened, or more than 65,536 datasets have changed. O(answer).
     package func datasetsChanged(since mark: StoreMark) throws(StoreError) -> [String]? {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            return engine.catalog.roster.names(since: mark)
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            return held.catalog.roster.names(since: mark)
         }
     }
 

@@ -7,8 +7,8 @@ extension Dataset {
     func momentAsStored<Value>(
         _ read: (DatasetState) -> Value
     ) throws(StoreError) -> (Moment, DatasetID, Value) {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             let moment = engine.momentAsStored()
             return (moment, state.recordsID, read(state))
         }

@@ -202,4 +202,29 @@ struct DatasetCatalog {
             if state.recordsID != 0 { slotsByNumber[state.recordsID] = Int32(slot) }
         }
     }
+
+    /// Traps unless each place is a state's or free, each state is found by its name and by its
+    /// number, and what has changed in the active log is here. O(states in memory).
+    func checkInvariants() {
+        let known = all
+        precondition(known.count == slotsByName.count, "a name leads to no state")
+        precondition(known.count + freeSlots.count == slots.count, "a place is lost")
+        precondition(freeSlots.allSatisfy { slots[Int($0)] == nil }, "a place is free and taken")
+        precondition(
+            known.allSatisfy { find($0.name) === $0 }, "a state is not found by its name")
+        let numbered = known.filter { $0.recordsID != 0 }
+        precondition(
+            numbered.allSatisfy { state(numbered: $0.recordsID) === $0 },
+            "a state is not found by its number")
+        precondition(numbered.count == slotsByNumber.count, "a number leads to another state")
+        precondition(
+            touched.allSatisfy { $0.isTouched && find($0.name) === $0 },
+            "a state has changed and is not here")
+        precondition(
+            known.count { $0.isTouched } == touched.count, "a change is not listed")
+    }
+
+    private func find(_ name: String) -> DatasetState? {
+        slotsByName[name].flatMap { slots[Int($0)] }
+    }
 }

@@ -10,7 +10,7 @@ extension Store {
         for (name, known) in counts {
             try DatasetName.check(name)
             guard let state = try engine.existingState(named: name) else { continue }
-            let count = engine.monitor.withLock { state.syncCount }
+            let count = engine.withLock { held in state.syncCount }
             if count > known.rawValue { ahead[name] = SyncCount(rawValue: count) }
         }
         return ahead

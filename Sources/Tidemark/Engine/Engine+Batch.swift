@@ -58,34 +58,38 @@ extension Engine {
     /// datasets that they name, so they are walked over once, and what those to one dataset have
     /// in common is looked up once. Others are each checked first.
     ///
-    /// - Parameter validate: called under `monitor` before anything is written, each time that
+    /// - Parameter validate: called under the lock before anything is written, each time that
     ///   others may have written meanwhile.
     /// - Throws: `invalidArgument`, `versionMismatch`, `datasetNotFound`, what `validate` throws,
     ///   and what stops a writer.
     @discardableResult
     func commit(
         _ source: some WriteSource, durability: Durability?,
-        validate: () throws(StoreError) -> Void = {}
+        validate: (EngineState) throws(StoreError) -> Void = { _ in }
     ) throws(StoreError) -> Dot? {
-        let position: LogPosition
-        let lastDot: Dot?
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            var plan = BatchPlan()
-            let memtable = try room { () throws(StoreError) in
-                try validate()
-                plan = try self.plan(source)
-                return plan.byteCountMax
-            }
-            lastDot =
-                plan.byteCountMax > Self.lockedBytesMax && !plan.revives
-                ? try writeWithoutLock(source, plan, memtable)
-                : write(source, plan, memtable)
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+        let (lastDot, position) = try withLock { (held) throws(StoreError) in
+            try held.commit(source) { () throws(StoreError) in try validate(held) }
         }
         try makeDurable(position, durability)
         return lastDot
+    }
+}
+
+extension EngineState {
+    fileprivate func commit(
+        _ source: some WriteSource, validate: () throws(StoreError) -> Void
+    ) throws(StoreError) -> (Dot?, LogPosition) {
+        var plan = BatchPlan()
+        let memtable = try room { () throws(StoreError) in
+            try validate()
+            plan = try self.plan(source)
+            return plan.byteCountMax
+        }
+        let lastDot =
+            plan.byteCountMax > Self.lockedBytesMax && !plan.revives
+            ? try writeWithoutLock(source, plan, memtable)
+            : write(source, plan, memtable)
+        return (lastDot, LogPosition(log: memtable.log.number, offset: memtable.log.appended))
     }
 
     /// Writes that take more are put into the log without the lock: to hold it for these takes no
@@ -93,7 +97,7 @@ extension Engine {
     static let lockedBytesMax = 64 << 10
 
     /// Checks writes, so that nothing can fail once the first byte is in the log, and counts the
-    /// bytes that their block may take. Under `monitor`.
+    /// bytes that their block may take.
     private func plan(_ source: some WriteSource) throws(StoreError) -> BatchPlan {
         guard source.isPlain, source.states.allSatisfy(takesPlainWrites) else {
             return try planEach(source)
@@ -142,7 +146,6 @@ extension Engine {
 
     // MARK: - Writing
 
-    /// Under `monitor`.
     private func write(
         _ source: some WriteSource, _ plan: BatchPlan, _ memtable: Memtable
     ) -> Dot? {
@@ -175,7 +178,7 @@ extension Engine {
         return changes.lastDot
     }
 
-    /// Gives up `monitor` and takes it again when the body returns. Nobody else writes meanwhile:
+    /// Gives up the lock and takes it again when the body returns. Nobody else writes meanwhile:
     /// ``awaitWriter()``.
     ///
     /// - Parameter isWorthIt: whether to give it up at all.
@@ -190,17 +193,15 @@ extension Engine {
             writerDone.broadcast()
             if unreadable != nil { keepReadable() }
         }
-        monitor.unlock()
-        defer { monitor.lock() }
-        return try body()
+        return try unlockedForWriter(body)
     }
 
-    /// Waits for whoever writes without the lock. Under `monitor`, which it gives up meanwhile.
+    /// Waits for whoever writes without the lock, and gives it up meanwhile.
     func awaitWriter() {
-        while isWritingWithoutLock { monitor.wait(for: writerDone) }
+        while isWritingWithoutLock { wait(for: writerDone) }
     }
 
-    /// Stamps the writes of a batch and puts them into log and memtable. Under `monitor`, or while
+    /// Stamps the writes of a batch and puts them into log and memtable. Under the lock, or while
     /// nobody else writes.
     @inline(__always)
     private func append(
@@ -242,7 +243,7 @@ extension Engine {
             } else {
                 deleteCount += 1
                 if changes.keepsRuns {
-                    monitor.withLock { noteDeletion(of: key, in: id, memtable) }
+                    relocked { noteDeletion(of: key, in: id, memtable) }
                 } else {
                     noteDeletion(of: key, in: id, memtable)
                 }
@@ -282,7 +283,7 @@ extension Engine {
         }
     }
 
-    /// Gives the dataset what the writes have taken of its counts. Under `monitor`.
+    /// Gives the dataset what the writes have taken of its counts.
     private func take(_ run: PlainRun, _ dot: Dot) {
         touch(run.state)
         run.state.vector.insert(dot)
@@ -290,7 +291,6 @@ extension Engine {
         if run.expiresFrom < .max { noteExpiry(of: .put, run.expiresFrom, in: run.state) }
     }
 
-    /// Under `monitor`.
     private func take(_ changes: BatchChanges) {
         for run in changes.keptRuns.values {
             take(run, Dot(replica: replicaID, counter: run.counter))

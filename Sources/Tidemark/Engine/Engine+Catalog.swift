@@ -4,16 +4,18 @@ internal import Synchronization
 // and added under it unless a log was sealed meanwhile (``DatasetCatalog``, invariant 4). So nobody
 // waits for a disk while holding the lock.
 
-extension Engine {
+extension EngineParts {
     /// The store's own records, as of now.
     var records: StoreRecords { StoreRecords(currentView, of: path) }
+}
 
-    /// The state if it is in memory. O(1). Takes `monitor`, like all below.
+extension Engine {
+    /// The state if it is in memory. O(1).
     func knownState(named name: String) throws(StoreError) -> DatasetState? {
-        monitor.lock()
-        defer { monitor.unlock() }
-        try checkOpen()
-        return catalog.state(named: name)
+        try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            return held.catalog.state(named: name)
+        }
     }
 
     /// The state of a dataset of which anything is known; nil if there is none. O(1).
@@ -33,71 +35,93 @@ extension Engine {
         named name: String, orElse makeNew: () -> DatasetState?
     ) throws(StoreError) -> DatasetState? {
         while true {
-            let sealCount: UInt64
-            do {
-                monitor.lock()
-                defer { monitor.unlock() }
-                try checkOpen()
-                if let known = catalog.state(named: name) { return known }
-                sealCount = catalog.sealCount
+            let (known, sealCount) = try withLock { (held) throws(StoreError) in
+                try held.checkOpen()
+                return (held.catalog.state(named: name), held.catalog.sealCount)
             }
+            if let known { return known }
             // If there is none in the records there was none when the lock was held.
             guard let state = try records.state(named: name) ?? makeNew() else { return nil }
-            monitor.lock()
-            defer { monitor.unlock() }
-            if let known = catalog.state(named: name) { return known }
-            guard catalog.sealCount == sealCount else { continue }
-            catalog.add(state)
-            return state
+            let found = withLock { held -> DatasetState? in
+                if let known = held.catalog.state(named: name) { return known }
+                guard held.catalog.sealCount == sealCount else { return nil }
+                held.catalog.add(state)
+                return state
+            }
+            if let found { return found }
         }
     }
 
-    /// Hands out, under `monitor`, the state of the dataset whose records have that number; nil if
+    /// Hands out, under the lock, the state of the dataset whose records have that number; nil if
     /// none has. For a look: the state may be one that nobody else knows, and is not to be changed.
     func withState<Result>(
-        numbered id: DatasetID, _ body: (DatasetState?) -> Result
+        numbered id: DatasetID, _ body: (EngineState, DatasetState?) -> sending Result
     ) throws(StoreError) -> Result {
         while true {
-            let sealCount: UInt64
-            do {
-                monitor.lock()
-                defer { monitor.unlock() }
-                if let known = catalog.state(numbered: id) { return body(known) }
-                sealCount = catalog.sealCount
+            var sealCount: UInt64 = 0
+            let known = withLock { held -> Result? in
+                sealCount = held.catalog.sealCount
+                guard let known = held.catalog.state(numbered: id) else { return nil }
+                return body(held, known)
             }
+            if let known { return known }
             let stored = try records.state(numbered: id)
-            monitor.lock()
-            defer { monitor.unlock() }
-            if let known = catalog.state(numbered: id) { return body(known) }
-            // If the state is in memory nevertheless, its records have another number by now.
-            guard let stored, catalog.state(named: stored.name) == nil else { return body(nil) }
-            guard catalog.sealCount == sealCount else { continue }
-            return body(stored.recordsID == id ? stored : nil)
+            let found = withLock { held -> Result? in
+                if let known = held.catalog.state(numbered: id) { return body(held, known) }
+                // If the state is in memory nevertheless, its records have another number by now.
+                guard let stored, held.catalog.state(named: stored.name) == nil else {
+                    return body(held, nil)
+                }
+                guard held.catalog.sealCount == sealCount else { return nil }
+                return body(held, stored.recordsID == id ? stored : nil)
+            }
+            if let found { return found }
         }
     }
+}
 
+extension EngineState {
     /// For recovery: the state to which an entry of a log belongs. nil if the dataset has got
     /// another number since, in what is sealed or in the log before the entry.
     func stateForReplay(numbered id: DatasetID) throws(StoreError) -> DatasetState? {
         if let known = catalog.state(numbered: id) { return known }
-        guard let name = try records.name(ofNumber: id),
-            let state = try existingState(named: name), state.recordsID == id
-        else { return nil }
+        guard let name = try records.name(ofNumber: id) else { return nil }
+        let state = try stateForReplay(named: name) { nil }
+        return state?.recordsID == id ? state : nil
+    }
+
+    /// For recovery: the state of a dataset, an empty one if nothing is known of it.
+    func stateForReplay(named name: String) throws(StoreError) -> DatasetState {
+        guard let state = try stateForReplay(named: name, orElse: { DatasetState(name: name) })
+        else { preconditionFailure("a new state is a state") }
         return state
     }
 
+    private func stateForReplay(
+        named name: String, orElse makeNew: () -> DatasetState?
+    ) throws(StoreError) -> DatasetState? {
+        if let known = catalog.state(named: name) { return known }
+        guard let state = try records.state(named: name) ?? makeNew() else { return nil }
+        catalog.add(state)
+        return state
+    }
+}
+
+extension EngineParts {
     /// For a merge. Asks the present view each time, so as not to hold on to one for as long as a
     /// merge may take.
     func isNeeded(_ storeRecord: Entry) throws(StoreError) -> Bool {
         try records.isNeeded(storeRecord)
     }
+}
 
+extension Engine {
     /// Lets go, a few at a time, of the states that nobody holds. For the sealing thread, after
     /// a log was sealed: only then can those that changed in it go.
     func letGoOfStates() {
         // Twice around: the first time only notes what was not asked for since.
-        var rest = 2 * monitor.withLock { catalog.slotCount }
-        while rest > 0, monitor.withLock({ catalog.letGo(examining: Self.letGoStep) }) {
+        var rest = 2 * withLock { held in held.catalog.slotCount }
+        while rest > 0, withLock({ held in held.catalog.letGo(examining: Self.letGoStep) }) {
             rest -= Self.letGoStep
         }
     }
@@ -108,7 +132,7 @@ extension Engine {
 
 extension Store {
     /// For tests.
-    package var datasetStatesInMemory: Int { engine.monitor.withLock { engine.catalog.count } }
+    package var datasetStatesInMemory: Int { engine.withLock { held in held.catalog.count } }
 }
 
 // MARK: - All datasets
@@ -166,12 +190,12 @@ extension Engine {
         _ states: inout [DatasetState], at indices: [Int], readAt sealCount: UInt64
     ) throws(StoreError) {
         var outdated: [Int] = []
-        monitor.withLock {
+        withLock { held in
             for index in indices {
-                if let known = catalog.state(named: states[index].name) {
+                if let known = held.catalog.state(named: states[index].name) {
                     states[index] = known
-                } else if catalog.sealCount == sealCount {
-                    catalog.add(states[index])
+                } else if held.catalog.sealCount == sealCount {
+                    held.catalog.add(states[index])
                 } else {
                     outdated.append(index)
                 }
@@ -195,18 +219,17 @@ struct DatasetWalk {
     private var cursor: MergeCursor
     private var hasGivenEntry = false
 
-    /// Takes `monitor`.
     init(
         _ engine: Engine, _ scope: DatasetScope, _ names: DatasetNameRange = .all
     ) throws(StoreError) {
-        let (states, view, sealCount) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            let states = engine.catalog.states { names.contains($0) }.map {
+        let (states, view, sealCount) = try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            let states = held.catalog.states { names.contains($0) }.map {
                 state -> (state: DatasetState, isWanted: Bool) in
                 let isThere = scope == .visible ? state.isVisible : !state.isBlank
                 return (state: state, isWanted: isThere && !DatasetName.isSystem(state.name))
             }
-            return (states, engine.currentView, engine.catalog.sealCount)
+            return (states, engine.currentView, held.catalog.sealCount)
         }
         self.sealCount = sealCount
         self.scope = scope

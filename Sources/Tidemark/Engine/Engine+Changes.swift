@@ -12,9 +12,9 @@ extension Engine {
     ) throws(StoreError) -> (
         moment: Moment, steps: ChangeSteps, dirtiness: Dirtiness, knowledge: DatasetKnowledge
     ) {
-        let (moment, id, dirtiness, knowledge, expired) = try monitor.withLock {
-            () throws(StoreError) in
-            try checkOpen()
+        let (moment, id, dirtiness, knowledge, expired) = try withLock {
+            (held) throws(StoreError) in
+            try held.checkOpen()
             let moment = given ?? (isExchange ? momentAsStored() : momentNow())
             let id =
                 isExchange

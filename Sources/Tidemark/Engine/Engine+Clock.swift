@@ -6,13 +6,15 @@
 // A write that has seen such a one may therefore be dated before it. It wins all the same, because
 // it descends from it (`Version.relation`).
 
-extension Engine {
+extension EngineParts {
     /// The latest time of anybody else's write that this store believes.
     var latestBelieved: HybridTime {
         .latestBelieved(at: storage, aheadMax: options.clockAheadMax)
     }
+}
 
-    /// Takes note of somebody else's time, if it is believed. Under `monitor`, or while opening.
+extension EngineState {
+    /// Takes note of somebody else's time, if it is believed.
     func see(_ time: HybridTime) {
         // Mostly it is no news, and then the wall clock need not be asked.
         guard time > clock.last else { return }

@@ -12,7 +12,7 @@ struct StagedWrite {
     var expiresAt: UInt64 = 0
 }
 
-extension Engine {
+extension EngineParts {
     func check(_ staged: StagedWrite) throws(StoreError) {
         guard staged.state.isVisible else { throw .datasetNotFound(staged.state.name) }
         guard (1...Limits.keyBytesMax).contains(staged.key.count) else {
@@ -33,7 +33,9 @@ extension Engine {
                     + "\(EntryLayout.expiryMax). Put a record that stays without an expiry")
         }
     }
+}
 
+extension EngineState {
     func checkExpectation(of staged: StagedWrite) throws(StoreError) {
         guard let expected = staged.expected else { return }
         let now = storage.wallClockMilliseconds()
@@ -51,7 +53,7 @@ extension Engine {
         }
     }
 
-    /// Stamps a local write and puts it into log and memtable. Under `monitor`.
+    /// Stamps a local write and puts it into log and memtable.
     ///
     /// - Parameter now: by the wall clock, in milliseconds since 1970.
     func append(
@@ -73,7 +75,7 @@ extension Engine {
     }
 
     /// The number of the origin of local writes to a dataset that descend from all that it has
-    /// seen. Defined in the block if the log does not have it yet. Under `monitor`.
+    /// seen. Defined in the block if the log does not have it yet.
     @inline(__always)
     func originOfWrites(
         to state: DatasetState, _ block: inout LogBlockWriter, _ memtable: Memtable
@@ -119,7 +121,7 @@ extension Engine {
         }
     }
 
-    /// A local write that has seen something else than the dataset's vector says. Under `monitor`.
+    /// A local write that has seen something else than the dataset's vector says.
     ///
     /// - Parameters:
     ///   - seen: what it has seen in any case.
@@ -186,9 +188,11 @@ extension Engine {
             sequence: sequence, into: memtable)
         touch(state)
     }
+}
 
-    /// Puts a block into the log and shows its entries to readers. Takes `monitor`; waits for the
-    /// durability without it.
+extension Engine {
+    /// Puts a block into the log and shows its entries to readers, and waits for the durability
+    /// without the lock.
     ///
     /// - Parameters:
     ///   - durability: in place of the store's own.
@@ -202,49 +206,49 @@ extension Engine {
     /// - Returns: what `write` did.
     func commitBlock<Result>(
         _ durability: Durability?, waking name: @autoclosure () -> String? = nil,
-        isStaging: Bool = false, measure: () throws(StoreError) -> Int,
-        write: (inout LogBlockWriter, Memtable) throws(StoreError) -> Result?
+        isStaging: Bool = false, measure: (EngineState) throws(StoreError) -> Int,
+        write: (EngineState, inout LogBlockWriter, Memtable) throws(StoreError)
+            -> sending Result?
     ) throws(StoreError) -> Result? {
-        let position: LogPosition
-        let result: Result
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            let memtable = try room(for: measure)
+        let committed = try withLock { (held) throws(StoreError) -> (Result, LogPosition)? in
+            let memtable = try held.room { () throws(StoreError) in try measure(held) }
             var block = LogBlockWriter(memtable.log, isStaging: isStaging)
-            guard let written = try write(&block, memtable) else {
+            guard let result = try write(held, &block, memtable) else {
                 precondition(block.count == 0, "a block was begun and given up")
                 return nil
             }
             if isStaging { memtable.settle() }
-            publish(block, in: memtable)
-            result = written
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+            held.publish(block, in: memtable)
+            let log = memtable.log
+            return (result, LogPosition(log: log.number, offset: log.appended))
         }
+        guard let (result, position) = committed else { return nil }
         if let name = name() { waiters.wakeAll(for: name) }
         try makeDurable(position, durability)
         return result
     }
+}
 
-    /// Completes the block and shows its entries to readers. Under `monitor`.
+extension EngineState {
+    /// Completes the block and shows its entries to readers.
     func publish(_ block: LogBlockWriter, in memtable: Memtable) {
         memtable.log.seal(payloadCount: block.count)
         publishAppended(memtable)
     }
 
-    /// Shows readers what is in log and memtable. Under `monitor`.
+    /// Shows readers what is in log and memtable.
     @inline(__always)
     func publishAppended(_ memtable: Memtable) {
         counted.commits &+= 1
-        visibleSequence.store(sequence, ordering: .releasing)
+        published.visibleSequence.store(sequence, ordering: .releasing)
         prepareNextLogIfDue()
     }
 
     // MARK: - Room
 
     /// The active memtable, with room for a block in its log. May make a new log and, when two
-    /// segments wait to be sealed, give up the lock and wait for one of them. Under `monitor`,
-    /// which it also gives up to have space for a large block reserved, or a log made for it.
+    /// segments wait to be sealed, give up the lock and wait for one of them. It also gives up the
+    /// lock to have space for a large block reserved, or a log made for it.
     ///
     /// - Parameter measure: counts the bytes of the block at most, and checks what must hold for
     ///   it; called again after each wait, since others may have written meanwhile.
@@ -284,8 +288,8 @@ extension Engine {
                 return active
             }
             // Sealing is behind: wait here rather than let memory grow.
-            if sealQueue.count >= Limits.sealQueueMax {
-                waitForSealing { sealQueue.count >= Limits.sealQueueMax }
+            if sealing.isFull {
+                waitForSealing { sealing.isFull }
                 continue
             }
             // A file is not made while the lock is held, if it need not be.
@@ -298,9 +302,8 @@ extension Engine {
                     try checkWritable()
                     try rotate(to: log)
                 }
-            } else if preparedLog == nil {
-                isPreparing = true
-                monitor.broadcast()
+            } else if supply.log == nil {
+                if supply.ask() { broadcast() }
                 waitForNewLog()
             } else {
                 try rotate()
@@ -308,7 +311,7 @@ extension Engine {
         }
     }
 
-    /// What a writer does that nothing can follow if it fails. Under `monitor`.
+    /// What a writer does that nothing can follow if it fails.
     func stoppingWriter(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         do {
             try body()
@@ -319,7 +322,7 @@ extension Engine {
     }
 
     /// Ends the active log, hands it over for sealing and goes on in the one that was prepared, or
-    /// in one that is made now. Under `monitor`, and while nobody writes without it.
+    /// in one that is made now. To be called while nobody writes without the lock.
     func rotate() throws(StoreError) {
         try stoppingWriter { () throws(StoreError) in try rotate(to: try nextLog()) }
     }
@@ -333,41 +336,45 @@ extension Engine {
         old.log.end()
         let next = Memtable(
             log: log, sequenceBase: sequence,
-            keys: preparedKeys ?? KeyTable(keysExpected: keysExpected(after: old.keyCount)),
+            keys: supply.takeKeys(after: old.keyCount)
+                ?? KeyTable(keysExpected: keysExpected(after: old.keyCount)),
             recycler: recycler)
-        preparedKeys = nil
-        keyCountBefore = old.keyCount
         log.begin(
             header: FileHeader(
                 kind: .log, segment: log.number, identity: identity,
                 madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
                 capacity: UInt64(log.capacity)))
         durability.end(old.log)
-        sealQueue.append(sealJob(for: old, nextLog: log.number))
+        sealing.append(sealJob(for: old, nextLog: log.number))
         active = next
         updatePace()
         catalog.begin(next.era)
         views.replace { $0.with(memtables: [next] + $0.memtables) }
-        monitor.broadcast()
+        broadcast()
     }
+}
 
+extension EngineParts {
     /// How many keys there will be in a memtable: about as many as in one before.
     func keysExpected(after count: Int) -> Int {
         min(count / 16 * 17, budget.keysExpectedMax)
     }
+}
 
+extension EngineState {
     /// The prepared log, or one made now.
     private func nextLog() throws(StoreError) -> LogSegment {
-        if let prepared = preparedLog {
-            preparedLog = nil
+        if let prepared = supply.takeLog() {
             if prepared.number > active?.log.number ?? 0 { return prepared }
             // A log for a large block has come before it.
             try storage.remove(prepared.path)
         }
         return try makeLog(number: takeNumber(), payloadBytes: 0)
     }
+}
 
-    private func makeLog(number: UInt64, payloadBytes: Int) throws(StoreError) -> LogSegment {
+extension EngineParts {
+    fileprivate func makeLog(number: UInt64, payloadBytes: Int) throws(StoreError) -> LogSegment {
         let needed = payloadBytes + Self.logOverhead
         return try makeLog(
             number: number, capacity: max(options.segmentBytes, needed), reserving: needed,
@@ -391,9 +398,8 @@ extension Engine {
         try storage.syncDirectory(path)
         return log
     }
+}
 
-    func takeNumber() -> UInt64 {
-        defer { nextNumber += 1 }
-        return nextNumber
-    }
+extension EngineState {
+    func takeNumber() -> UInt64 { fileNumbers.draw() }
 }

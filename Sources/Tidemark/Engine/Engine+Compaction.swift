@@ -3,36 +3,43 @@ internal import Synchronization
 extension Engine {
     /// The body of the compacting thread.
     func runCompaction() {
-        monitor.lock()
-        defer { monitor.unlock() }
-        while !isClosed {
-            if sweepIfDue() { continue }
-            guard failure == nil, isCompactionWanted, !isCompacting, mergeShareLoans == 0 else {
-                waitForWorkOrExpiry()
-                continue
+        withLock { held in
+            while !held.isClosed {
+                if !held.sweepIfDue(), !held.compactIfDue() { held.waitForWorkOrExpiry() }
             }
-            isCompactionWanted = false
-            guard options.compactsAutomatically else {
-                monitor.broadcast()
-                continue
-            }
-            compactor = CurrentThread.id
-            monitor.unlock()
-            let result = Result { () throws(StoreError) in try self.compactWhereDue() }
-            views.reclaim()
-            monitor.lock()
-            compactor = 0
-            switch result {
-            case .success(let hasCompacted): if hasCompacted { isCompactionWanted = true }
-            // A segment that is damaged, or that the disk cannot read, cannot be merged. It stays
-            // as it is, is reported by whoever reads it, and compaction rests.
-            case .failure(let error) where !error.isFinal: isCompactionWanted = false
-            case .failure(let error): stopWriting(error)
-            }
-            monitor.broadcast()
         }
     }
+}
 
+extension EngineState {
+    /// Merges if that is wanted and may be. It gives the lock up meanwhile. Returns false if there
+    /// was nothing to be done.
+    fileprivate func compactIfDue() -> Bool {
+        guard failure == nil, turn.isWanted, !turn.isTaken, sealing.loanCount == 0 else {
+            return false
+        }
+        turn.isWanted = false
+        if options.compactsAutomatically {
+            turn.take()
+            let result = unlocked { engine in
+                defer { engine.views.reclaim() }
+                return Result { () throws(StoreError) in try engine.compactWhereDue() }
+            }
+            turn.giveBack()
+            switch result {
+            case .success(let hasCompacted): if hasCompacted { turn.isWanted = true }
+            // A segment that is damaged, or that the disk cannot read, cannot be merged. It stays
+            // as it is, is reported by whoever reads it, and compaction rests.
+            case .failure(let error) where !error.isFinal: turn.isWanted = false
+            case .failure(let error): stopWriting(error)
+            }
+        }
+        broadcast()
+        return true
+    }
+}
+
+extension Engine {
     /// Merges once, if anything is to be merged. Returns whether there was.
     func compactWhereDue() throws(StoreError) -> Bool {
         let runs = currentView.runs
@@ -62,61 +69,63 @@ extension Engine {
 
     /// Waits until neither sealing nor merging nor the scout has anything left to do.
     func waitForBackgroundWork() throws(StoreError) {
-        try monitor.withLock { () throws(StoreError) in
-            try checkWritable()
-            try checkIsNoCompactor()
-            while !isClosed, failure == nil,
-                !sealQueue.isEmpty || isSealing || isPreparing || isCompacting
-                    || isCompactionWanted
+        try withLock { (held) throws(StoreError) in
+            try held.checkWritable()
+            try held.checkIsNoCompactor()
+            while !held.isClosed, held.failure == nil,
+                !held.sealing.isEmpty || held.sealing.isSealing || held.supply.isAwaited
+                    || held.turn.isTaken || held.turn.isWanted
             {
-                awaitBackground()
+                held.awaitBackground()
             }
-            while hasScout, !isClosed, isScouting || scoutRequest != nil {
-                monitor.wait(for: scoutChanged)
+            while hasScout, !held.isClosed, !held.scouting.isIdle {
+                held.wait(for: held.scoutChanged)
             }
-            try checkWritable()
+            try held.checkWritable()
         }
     }
+}
 
+extension EngineState {
     // MARK: - By hand
 
-    /// Under `monitor`.
-    ///
     /// - Throws: `invalidArgument` if it is the compacting thread that asks, by a closure that it
     ///   has called: it would wait for itself.
     func checkIsNoCompactor() throws(StoreError) {
-        guard compactor != CurrentThread.id else {
+        guard !turn.isMine else {
             throw StoreError(
                 .invalidArgument,
                 "a closure has asked for what its own call is doing; let it return first")
         }
     }
+}
 
+extension Engine {
     /// Takes the right to compact, and seals what is in the log. Whoever gets it gives it back with
     /// ``endCompaction()``.
     func beginCompaction() throws(StoreError) {
-        monitor.lock()
-        defer { monitor.unlock() }
-        try checkWritable()
-        try checkIsNoCompactor()
-        while isCompacting || mayNotRotate {
-            awaitBackgroundOrWriter()
-            try checkWritable()
-        }
-        compactor = CurrentThread.id
-        do throws(StoreError) {
-            try sealActiveLog()
-        } catch {
-            compactor = 0
-            monitor.broadcast()
-            throw error
+        try withLock { (held) throws(StoreError) in
+            try held.checkWritable()
+            try held.checkIsNoCompactor()
+            while held.turn.isTaken || held.mayNotRotate {
+                held.awaitBackgroundOrWriter()
+                try held.checkWritable()
+            }
+            held.turn.take()
+            do throws(StoreError) {
+                try held.sealActiveLog()
+            } catch {
+                held.turn.giveBack()
+                held.broadcast()
+                throw error
+            }
         }
     }
 
     func endCompaction() {
-        monitor.withLock {
-            compactor = 0
-            monitor.broadcast()
+        withLock { held in
+            held.turn.giveBack()
+            held.broadcast()
         }
     }
 
@@ -127,7 +136,7 @@ extension Engine {
         do {
             return try body()
         } catch {
-            if error.isFinal { monitor.withLock { stopWriting(error) } }
+            if error.isFinal { withLock { held in held.stopWriting(error) } }
             throw error
         }
     }
@@ -154,16 +163,19 @@ extension Engine {
     /// Gives the space of logs that are not in use back to the file system, and that which the
     /// active one holds ahead: it grows again as it needs it.
     private func dropSpareSpace() throws(StoreError) {
-        try monitor.withLock { () throws(StoreError) in
-            awaitWriter()
-            try active?.log.releaseSpace()
+        try withLock { (held) throws(StoreError) in
+            held.awaitWriter()
+            try held.active?.log.releaseSpace()
         }
         views.reclaim()
-        let prepared = monitor.withLock {
+        let prepared = withLock { held in
             // A log that was just sealed is still to come to the spares.
-            while isPreparing || isLettingGo, failure == nil, !isClosed { awaitBackground() }
-            defer { (preparedLog, preparedKeys) = (nil, nil) }
-            return preparedLog
+            while held.supply.isAwaited || held.sealing.isLettingGo, held.failure == nil,
+                !held.isClosed
+            {
+                held.awaitBackground()
+            }
+            return held.supply.empty()
         }
         if let prepared { try storage.remove(prepared.path) }
         let (_, spares) = recycler.claim(capacity: 0)

@@ -1,8 +1,10 @@
 extension Engine {
     /// Everything that is counted, as of one moment.
-    func counters() -> StoreCounters {
-        monitor.lock()
-        defer { monitor.unlock() }
+    func counters() -> StoreCounters { withLock { held in held.counters() } }
+}
+
+extension EngineState {
+    fileprivate func counters() -> StoreCounters {
         var result = StoreCounters()
         result.opening = counted.openedAt
         result.commits = counted.commits
@@ -43,13 +45,27 @@ extension Engine {
     }
 }
 
+extension EngineState {
+    fileprivate func checkInvariants() {
+        durability.checkInvariants(active: active?.log)
+        datasetNumbers.checkInvariants()
+        sealing.checkInvariants()
+        supply.checkInvariants(active: active?.log.number ?? 0)
+        catalog.checkInvariants()
+        precondition(
+            sealing.newestLog.map { $0 < active?.log.number ?? .max } ?? true,
+            "a log waits to be sealed that is not older than the active one")
+        let log = active?.log.number ?? 0
+        precondition(
+            supply.log.map { fileNumbers.next > max(log, $0.number) } ?? true,
+            "a number is given out twice")
+    }
+}
+
 extension Store {
     /// For tests: whether all holds that always holds of what the engine keeps in memory. Traps if
     /// it does not.
     package func checkInvariants() {
-        engine.monitor.withLock {
-            engine.durability.checkInvariants(active: engine.active?.log)
-            engine.datasetNumbers.checkInvariants()
-        }
+        engine.withLock { held in held.checkInvariants() }
     }
 }

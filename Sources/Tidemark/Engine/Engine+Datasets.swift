@@ -9,16 +9,16 @@ extension Engine {
         if let known = try knownState(named: name), known.isVisible { return known }
         let state = try state(named: name)
         if state.isVisible { return state }
-        _ = try commitBlock(nil) {
+        _ = try commitBlock(nil) { held in
             StateItem.dataset(state, state.lifecycle).byteCount
-        } write: { (block, _) throws(StoreError) -> Void? in
+        } write: { (held, block, _) throws(StoreError) -> Void? in
             if state.isVisible { return nil }
             var lifecycle = state.lifecycle
             lifecycle.isDeleted = false
-            stampNow(&lifecycle)
+            held.stampNow(&lifecycle)
             var id = state.recordsID != 0 ? state.recordsID : number ?? 0
-            if id == 0 { id = try takeDatasetID() }
-            change(state, to: lifecycle, id: id, isVisible: true, &block)
+            if id == 0 { id = try held.takeDatasetID() }
+            held.change(state, to: lifecycle, id: id, isVisible: true, &block)
             return ()
         }
         return state
@@ -30,23 +30,24 @@ extension Engine {
     func deleteDataset(_ name: String) throws(StoreError) -> Bool {
         try DatasetName.check(name)
         guard let state = try existingState(named: name) else {
-            try monitor.withLock { () throws(StoreError) in try checkWritable() }
+            try withLock { (held) throws(StoreError) in try held.checkWritable() }
             return false
         }
-        let retired = try commitBlock(.memory) { () throws(StoreError) in
-            let wipe = wipe(of: state)
+        let retired = try commitBlock(.memory) { (held) throws(StoreError) in
+            guard state.isVisible else { return 0 }
+            let wipe = held.wipe(of: state)
             return StateItem.dataset(state, wipe).byteCount
-                + (try survivorBytesMax(of: state, wipe))
-        } write: { (block, memtable) throws(StoreError) -> DatasetID? in
+                + (try held.survivorBytesMax(of: state, wipe))
+        } write: { (held, block, memtable) throws(StoreError) -> DatasetID? in
             guard state.isVisible else { return nil }
-            var lifecycle = wipe(of: state)
-            let remaining = try survivors(of: state, lifecycle)
-            stampNow(&lifecycle)
+            var lifecycle = held.wipe(of: state)
+            let remaining = try held.survivors(of: state, lifecycle)
+            held.stampNow(&lifecycle)
             let retired = state.recordsID
-            let id = remaining.isEmpty ? 0 : try takeDatasetID()
-            change(state, to: lifecycle, id: id, isVisible: false, &block)
+            let id = remaining.isEmpty ? 0 : try held.takeDatasetID()
+            held.change(state, to: lifecycle, id: id, isVisible: false, &block)
             for record in remaining {
-                try bury(record, in: state, &block, memtable)
+                try held.bury(record, in: state, &block, memtable)
             }
             return retired
         }
@@ -55,9 +56,11 @@ extension Engine {
         waiters.wakeAll(for: name)
         return true
     }
+}
 
+extension EngineState {
     /// The lifecycle of the dataset once it is deleted, but for its stamp.
-    private func wipe(of state: DatasetState) -> DatasetLifecycle {
+    fileprivate func wipe(of state: DatasetState) -> DatasetLifecycle {
         var lifecycle = state.lifecycle
         lifecycle.isDeleted = true
         lifecycle.wiped.formUnion(state.vector)
@@ -67,7 +70,7 @@ extension Engine {
     /// In the middle of an exchange the wipe cannot cover what the first pages brought, since it
     /// may not claim what has not come yet. Such records are deleted one by one instead, so that
     /// they go wherever else they are; tombstones among them stay.
-    private func bury(
+    fileprivate func bury(
         _ record: Record, in state: DatasetState, _ block: inout LogBlockWriter,
         _ memtable: Memtable
     ) throws(StoreError) {
@@ -83,14 +86,18 @@ extension Engine {
             }
         }
     }
+}
 
+extension Engine {
     /// Makes the giving up of an id durable, after which its records may go.
     func forget(_ retired: DatasetID) throws(StoreError) {
         try syncAll()
-        monitor.withLock { datasetNumbers.noteDurable(retired) }
+        withLock { held in held.datasetNumbers.noteDurable(retired) }
     }
+}
 
-    /// Puts a new lifecycle and id of a dataset into the log and into effect. Under `monitor`.
+extension EngineState {
+    /// Puts a new lifecycle and id of a dataset into the log and into effect.
     func change(
         _ state: DatasetState, to lifecycle: DatasetLifecycle, id: DatasetID,
         isVisible: Bool, _ block: inout LogBlockWriter

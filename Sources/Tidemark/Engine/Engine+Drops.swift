@@ -17,7 +17,7 @@
 // Rules made for it: it is told to no peer, digests pass it over, and a merge that reaches the
 // oldest segment leaves it out, also in a dataset that has peers.
 
-extension Engine {
+extension EngineState {
     /// Bytes that the marks of dropped records may take in the log.
     func bytesMax(of drops: [LocalDrop]) -> Int {
         guard !drops.isEmpty else { return 0 }
@@ -26,7 +26,7 @@ extension Engine {
         }
     }
 
-    /// Puts marks in the place of records. Under `monitor`.
+    /// Puts marks in the place of records.
     func apply(
         _ drops: [LocalDrop], to state: DatasetState, _ block: inout LogBlockWriter,
         _ memtable: Memtable

@@ -9,7 +9,7 @@ extension Engine {
             do {
                 try ownership?.check(at: storage.wallClockMilliseconds())
             } catch {
-                monitor.withLock { stopWriting(error) }
+                withLock { held in held.stopWriting(error) }
                 throw error
             }
         case .disk:
@@ -19,25 +19,21 @@ extension Engine {
 
     /// Promises of what is there now what a write of this moment would promise.
     func acknowledgePresent() throws(StoreError) {
-        let position = try monitor.withLock { () throws(StoreError) in
-            try checkWritable()
-            return active.map { LogPosition(log: $0.log.number, offset: $0.log.appended) }
+        let position = try withLock { (held) throws(StoreError) in
+            try held.checkWritable()
+            return held.active.map { LogPosition(log: $0.log.number, offset: $0.log.appended) }
         }
         if let position { try makeDurable(position, nil) }
     }
 
     /// Makes everything committed so far durable.
     func syncAll() throws(StoreError) {
-        let position: LogPosition
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            try checkOpen()
-            if options.isReadOnly { return }
-            guard let active else { return }
-            position = LogPosition(log: active.log.number, offset: active.log.appended)
+        let position = try withLock { (held) throws(StoreError) -> LogPosition? in
+            try held.checkOpen()
+            guard !options.isReadOnly, let log = held.active?.log else { return nil }
+            return LogPosition(log: log.number, offset: log.appended)
         }
-        try sync(through: position)
+        if let position { try sync(through: position) }
     }
 
     /// Makes everything durable, and then notes it in the log: an empty block whose mark covers
@@ -46,10 +42,11 @@ extension Engine {
     /// - Parameter isMarkDurable: whether to wait until the note is durable, too.
     func syncWithMark(isMarkDurable: Bool) throws(StoreError) {
         try syncAll()
-        let isMarkDue = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        let isMarkDue = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             // What somebody is about to add has a mark of its own.
-            guard !options.isReadOnly, failure == nil, !isWritingWithoutLock, let log = active?.log,
+            guard !options.isReadOnly, held.failure == nil, !held.isWritingWithoutLock,
+                let log = held.active?.log,
                 log.durable == log.appended, log.remainingPayload >= 0,
                 !log.endsInMark, log.appended > FileHeader.byteCount
             else { return false }
@@ -58,66 +55,24 @@ extension Engine {
         }
         if isMarkDue, isMarkDurable { try syncAll() }
     }
+}
 
-    /// Whether anything was written that is not known to be durable. Under `monitor`.
+extension EngineState {
+    /// Whether anything was written that is not known to be durable.
     var hasUnsynced: Bool {
         guard durability.unsynced.isEmpty else { return true }
         guard let log = active?.log else { return false }
         // An empty block at the end holds nothing: it tells how far the log is durable.
         return log.appended > max(log.durable, FileHeader.byteCount) && !log.endsInMark
     }
+}
 
-    /// Group commit: one of those who wait syncs for all that has been appended by then; the
-    /// others find that done, or the next of them syncs for the rest.
-    ///
-    /// Logs before the active one are synced first: a later commit is never durable before an
-    /// earlier one. A failed sync stops the writer for good and is not repeated, since the kernel
-    /// may have dropped the pages it could not write (Rebello et al., "Can Applications Recover
-    /// from fsync Failures?", 2020).
+extension Engine {
     private func sync(through target: LogPosition) throws(StoreError) {
-        monitor.lock()
-        defer { monitor.unlock() }
-        guard durability.arrive(for: target) else { return }
-        while durability.position < target {
-            if failure != nil { try checkWritable() }
-            guard !durability.isSyncing else {
-                monitor.wait(for: durabilityChanged)
-                continue
-            }
-            // Those who come at once after the sync before share this one.
-            durability.lead { ticks }
-            while durability.isGathering(at: { ticks }), failure == nil {
-                monitor.yield()
-            }
-            guard let log = active?.log, failure == nil else {
-                durability.giveUp()
-                durabilityChanged.broadcast()
-                try checkWritable()
-                throw .closed(path)
-            }
-            let older = durability.beginSync(at: ticks)
-            let offset = log.appended
-            let start = ticks
-            let result: Result<Void, StoreError>
-            do {
-                monitor.unlock()
-                defer { monitor.lock() }
-                result = sync(older, log, through: offset)
-            }
-            noteSync(since: start)
-            switch result {
-            case .success:
-                durability.endSync(of: older, log, through: offset, at: ticks)
-                durabilityChanged.broadcast()
-            case .failure(let error):
-                durability.giveUp()
-                stopWriting(error)
-                throw error
-            }
-        }
+        try withLock { (held) throws(StoreError) in try held.sync(through: target) }
     }
 
-    private func sync(
+    fileprivate func sync(
         _ older: [LogSegment], _ log: LogSegment, through offset: Int
     ) -> Result<Void, StoreError> {
         do {
@@ -129,6 +84,51 @@ extension Engine {
             return .success(())
         } catch {
             return .failure(error)
+        }
+    }
+}
+
+extension EngineState {
+    /// Group commit: one of those who wait syncs for all that has been appended by then; the
+    /// others find that done, or the next of them syncs for the rest.
+    ///
+    /// Logs before the active one are synced first: a later commit is never durable before an
+    /// earlier one. A failed sync stops the writer for good and is not repeated, since the kernel
+    /// may have dropped the pages it could not write (Rebello et al., "Can Applications Recover
+    /// from fsync Failures?", 2020).
+    fileprivate func sync(through target: LogPosition) throws(StoreError) {
+        guard durability.arrive(for: target) else { return }
+        while durability.position < target {
+            if failure != nil { try checkWritable() }
+            guard !durability.isSyncing else {
+                wait(for: durabilityChanged)
+                continue
+            }
+            // Those who come at once after the sync before share this one.
+            durability.lead { ticks }
+            while durability.isGathering(at: { ticks }), failure == nil {
+                yield()
+            }
+            guard let log = active?.log, failure == nil else {
+                durability.giveUp()
+                durabilityChanged.broadcast()
+                try checkWritable()
+                throw .closed(path)
+            }
+            let older = durability.beginSync(at: ticks)
+            let offset = log.appended
+            let start = ticks
+            let result = unlocked { engine in engine.sync(older, log, through: offset) }
+            noteSync(since: start)
+            switch result {
+            case .success:
+                durability.endSync(of: older, log, through: offset, at: ticks)
+                durabilityChanged.broadcast()
+            case .failure(let error):
+                durability.giveUp()
+                stopWriting(error)
+                throw error
+            }
         }
     }
 }

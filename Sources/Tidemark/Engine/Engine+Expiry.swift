@@ -11,7 +11,7 @@
 // either form, and both mean the same once its clock has passed the time; and the digest counts
 // both alike.
 
-extension Engine {
+extension EngineParts {
     /// Whether the record of an entry has expired by now. Costs a comparison where nothing expires.
     @inline(__always)
     func hasExpired(_ entry: Entry) -> Bool {
@@ -22,50 +22,55 @@ extension Engine {
     private func isPast(_ milliseconds: UInt64) -> Bool {
         milliseconds <= storage.wallClockMilliseconds()
     }
+}
 
-    /// Under `monitor`.
+extension EngineState {
     func noteExpiry(of kind: EntryKind, _ expiresAt: UInt64, in state: DatasetState) {
         state.noteExpiry(of: kind, expiresAt)
         guard expiry.note(state.expiresFrom) else { return }
         // Whoever sleeps until the first record expires must not sleep past this one.
-        if options.compactsAutomatically { monitor.broadcast() }
+        if options.compactsAutomatically { broadcast() }
     }
+}
 
+extension Engine {
     /// Learns when the first record expires that has not yet, and which datasets have some that
-    /// have. Takes `monitor`. O(datasets).
+    /// have. O(datasets).
     private func datasetsDue() throws(StoreError) -> [String] {
-        let now = monitor.withLock {
-            expiry.beginWalk()
+        let now = withLock { held in
+            held.expiry.beginWalk()
             return storage.wallClockMilliseconds()
         }
         var found: UInt64?
-        defer { monitor.withLock { expiry.endWalk(found: found) } }
+        defer { withLock { held in held.expiry.endWalk(found: found) } }
         var walk = try DatasetWalk(self, .known)
         var due: [String] = []
         var first = UInt64.max
         while let dataset = try walk.next() {
             let state = try walk.state(of: dataset)
-            let expiresFrom = monitor.withLock { state.expiresFrom }
+            let expiresFrom = withLock { held in state.expiresFrom }
             if expiresFrom <= now { due.append(dataset.name) }
             first = min(first, expiresFrom)
         }
         found = first
         return due
     }
+}
 
+extension EngineState {
     // MARK: - In the background
 
-    /// Sweeps if there is anything to sweep and it is time. Under `monitor`, which it gives up
-    /// meanwhile. Returns false if nothing was due.
+    /// Sweeps if there is anything to sweep and it is time. It gives the lock up meanwhile.
+    /// Returns false if nothing was due.
     func sweepIfDue() -> Bool {
         let now = storage.wallClockMilliseconds()
-        guard options.compactsAutomatically, failure == nil, !isCompacting, expiry.isDue(at: now)
+        guard options.compactsAutomatically, failure == nil, !turn.isTaken, expiry.isDue(at: now)
         else { return false }
-        compactor = CurrentThread.id
-        monitor.unlock()
-        let result = Result { () throws(StoreError) in try self.sweepAll() }
-        monitor.lock()
-        compactor = 0
+        turn.take()
+        let result = unlocked { engine in
+            Result { () throws(StoreError) in try engine.sweepAll() }
+        }
+        turn.giveBack()
         expiry.rest(afterSweepFrom: now, to: storage.wallClockMilliseconds())
         // What only this attempt could not read is tried again when it is time.
         if case .failure(let error) = result, !error.isOfEnvironment {
@@ -74,45 +79,47 @@ extension Engine {
             // whoever reads it, and sweeping rests until the store is opened again.
             expiry.restForGood()
         }
-        monitor.broadcast()
+        broadcast()
         return true
     }
 
-    /// Waits for a broadcast, or until a sweep may be due. Under `monitor`.
+    /// Waits for a broadcast, or until a sweep may be due.
     func waitForWorkOrExpiry() {
         guard options.compactsAutomatically, failure == nil,
             let pause = expiry.pause(at: storage.wallClockMilliseconds())
-        else { return monitor.wait() }
-        monitor.wait(milliseconds: pause)
+        else { return wait() }
+        wait(milliseconds: pause)
     }
+}
 
+extension Engine {
     // MARK: - Sweeping
 
     /// Deletes all that has expired, for a caller who does not wait for the background.
     func deleteExpired() throws(StoreError) -> Int {
-        try monitor.withLock { () throws(StoreError) in
-            try checkWritable()
-            try checkIsNoCompactor()
-            while isCompacting {
-                monitor.wait()
-                try checkWritable()
+        try withLock { (held) throws(StoreError) in
+            try held.checkWritable()
+            try held.checkIsNoCompactor()
+            while held.turn.isTaken {
+                held.wait()
+                try held.checkWritable()
             }
-            compactor = CurrentThread.id
+            held.turn.take()
         }
         defer {
-            monitor.withLock {
-                compactor = 0
-                monitor.broadcast()
+            withLock { held in
+                held.turn.giveBack()
+                held.broadcast()
             }
         }
         return try sweepAll()
     }
 
     /// Returns how many records were deleted. By one thread at a time.
-    private func sweepAll() throws(StoreError) -> Int {
+    fileprivate func sweepAll() throws(StoreError) -> Int {
         let start = ticks
-        let isAnyDue = monitor.withLock {
-            expiry.hasExpired(at: storage.wallClockMilliseconds())
+        let isAnyDue = withLock { held in
+            held.expiry.hasExpired(at: storage.wallClockMilliseconds())
         }
         guard isAnyDue else { return 0 }
         var count = 0
@@ -127,18 +134,18 @@ extension Engine {
 
     /// Walks over a dataset and deletes what has expired. O(n).
     private func sweep(_ state: DatasetState) throws(StoreError) -> Int {
-        let (moment, id) = try monitor.withLock { () throws(StoreError) in
-            try checkWritable()
+        let (moment, id) = try withLock { (held) throws(StoreError) in
+            try held.checkWritable()
             state.beginSweep()
             return (momentAsStored(), state.recordsID)
         }
         let now = storage.wallClockMilliseconds()
         var next: UInt64?
         defer {
-            monitor.withLock {
+            withLock { held in
                 let isSame = state.recordsID == id
                 state.endSweep(next: isSame ? next : nil)
-                if isSame { touch(state) }
+                if isSame { held.touch(state) }
             }
         }
         guard id != 0 else {
@@ -162,7 +169,7 @@ extension Engine {
         }) {
             passedCount += 1
             // Closing waits for this thread.
-            if passedCount % SegmentMerge.stepsMax == 0, monitor.withLock({ isClosing }) {
+            if passedCount % SegmentMerge.stepsMax == 0, withLock({ held in held.isClosing }) {
                 throw .closed(path)
             }
             guard isExpiring, expired.count >= Self.sweepBatchCount else { continue }
@@ -177,48 +184,43 @@ extension Engine {
     /// Records deleted at a time, so that writers never wait long.
     private static let sweepBatchCount = 128
 
-    private struct Expired {
-        let key: [UInt8]
-        let version: Version
-        let expiresAt: UInt64
-    }
-
     /// Puts tombstones in the place of those records that are still there and have expired.
     private func bury(
         _ keys: [[UInt8]], in state: DatasetState, id: DatasetID, now: UInt64
     ) throws(StoreError) -> Int {
         var found: [Expired] = []
-        let count = try commitBlock(.memory, waking: state.name) { () throws(StoreError) in
-            found = state.recordsID == id ? try expired(keys, in: id, now: now) : []
+        let count = try commitBlock(.memory, waking: state.name) { (held) throws(StoreError) in
+            found = state.recordsID == id ? try held.expired(keys, in: id, now: now) : []
             let changed = StateItem.dataset(state, state.lifecycle).byteCount
             return found.reduce(changed) { sum, record in
                 sum + LogBlockWriter.byteCountMax(key: record.key.count, value: 0)
                     + LogBlockWriter.definitionBytesMax(record.version.vector)
             }
-        } write: { (block, memtable) throws(StoreError) -> Int? in
+        } write: { (held, block, memtable) throws(StoreError) -> Int? in
             guard !found.isEmpty else { return nil }
             // Of a deleted dataset these may be all that is left.
             var isEmptied = false
             if state.lifecycle.isDeleted, state.isVisible {
-                isEmptied = try !hasLiveRecords(state, besides: Set(found.map(\.key)))
+                isEmptied = try !held.hasLiveRecords(state, besides: Set(found.map(\.key)))
             }
             for record in found {
                 try record.key.withBytes { (key) throws(StoreError) in
-                    adopt(
+                    held.adopt(
                         record.version, .delete, key, .empty, expiresAt: record.expiresAt,
                         into: state, &block, memtable)
                 }
             }
             if isEmptied {
-                change(state, to: state.lifecycle, id: id, isVisible: false, &block)
+                held.change(state, to: state.lifecycle, id: id, isVisible: false, &block)
             }
             return found.count
         }
         return count ?? 0
     }
+}
 
-    /// Under `monitor`.
-    private func expired(
+extension EngineState {
+    fileprivate func expired(
         _ keys: [[UInt8]], in id: DatasetID, now: UInt64
     ) throws(StoreError) -> [Expired] {
         var found: [Expired] = []
@@ -236,4 +238,10 @@ extension Engine {
         }
         return found
     }
+}
+
+private struct Expired {
+    let key: [UInt8]
+    let version: Version
+    let expiresAt: UInt64
 }

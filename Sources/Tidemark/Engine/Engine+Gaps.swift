@@ -4,7 +4,7 @@ extension Engine: GapKeeper {
     }
 
     /// Notes a gap that a walk has found, unless something was put into it meanwhile, or somebody
-    /// holds `monitor` for long.
+    /// holds the lock for long.
     ///
     /// - Parameters:
     ///   - order: of the walk. Of a gap into which something was put, what lies before that in
@@ -27,18 +27,26 @@ extension Engine: GapKeeper {
     private static let gapRoundsMax = 4
     /// How often the processor is given up for the lock.
     private static let gapTurnsMax = 64
-    /// Changes that are looked at under the lock: more than a batch that somebody writes again and
-    /// again is likely to have, and little beside the time that writing it takes under that lock.
-    private static let gapChangesMax: UInt64 = 2_048
-
     /// Adds the gap if few changes have come since; nil if that is done or cannot be done. Else the
     /// changes that are to be looked at first.
     private func noteIfChecked(
         _ found: KeyGap, since: UInt64, order: ScanOrder, putCount: Int?
     ) -> GapChanges? {
         // A reader waits for no writer: a note less does no harm.
-        guard monitor.tryLock(turnsMax: Self.gapTurnsMax) else { return nil }
-        defer { monitor.unlock() }
+        withLock(turnsMax: Self.gapTurnsMax) { held in
+            held.addIfChecked(found, since: since, order: order, putCount: putCount)
+        }
+    }
+}
+
+extension EngineState {
+    /// Changes that are looked at under the lock: more than a batch that somebody writes again and
+    /// again is likely to have, and little beside the time that writing it takes under that lock.
+    private static let gapChangesMax: UInt64 = 2_048
+
+    fileprivate func addIfChecked(
+        _ found: KeyGap, since: UInt64, order: ScanOrder, putCount: Int?
+    ) -> GapChanges? {
         guard !isClosed, !found.isEmpty, !isWritingWithoutLock else { return nil }
         if let putCount, putCount == counted.puts {
             gaps.add(found)

@@ -7,27 +7,29 @@
 // (``Store/scoutStep()``). One thread uses such a store, so whoever waits for
 // something else than that waits for ever; that is a bug of the caller.
 
-extension Engine {
-    /// Waits for what the background does next, or does it. Check the condition anew. Under
-    /// `monitor`, which is given up meanwhile.
+extension EngineState {
+    /// Waits for what the background does next, or does it. It gives the lock up meanwhile:
+    /// check the condition anew.
     func awaitBackground() {
-        guard options.runsInline else { return monitor.wait() }
-        if failure == nil, !sealQueue.isEmpty {
+        guard options.runsInline else { return wait() }
+        if failure == nil, !sealing.isEmpty {
             sealNext()
-        } else if failure == nil, isPreparing {
+        } else if failure == nil, supply.isAwaited {
             prepareLog()
         } else {
             precondition(
-                isCompactionWanted, "a store that runs inline is used by one thread at a time")
+                turn.isWanted, "a store that runs inline is used by one thread at a time")
             // Nobody merges in the background.
-            isCompactionWanted = false
+            turn.isWanted = false
         }
     }
+}
 
+extension Engine {
     /// What the sealing threads do before they end.
     func sealInline() {
-        monitor.withLock {
-            while failure == nil, !sealQueue.isEmpty { sealNext() }
+        withLock { held in
+            while held.failure == nil, !held.sealing.isEmpty { held.sealNext() }
         }
     }
 }

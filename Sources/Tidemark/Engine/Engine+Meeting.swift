@@ -1,8 +1,8 @@
 // Whether either side of an exchange is late: see `Meeting`.
 
-extension Engine {
+extension EngineState {
     /// The batch with what was written here since the peer was asked and outlives, each record
-    /// written anew. O(changes since). Under `monitor`.
+    /// written anew. O(changes since).
     ///
     /// - Throws: `changesExpired` if that is more than belongs into one batch: the exchange is to
     ///   be repeated, which begins with asking about it.
@@ -48,7 +48,6 @@ extension Engine {
         return whole
     }
 
-    /// Under `monitor`.
     private func changeSteps(of state: DatasetState, since: SyncCount) -> ChangeSteps {
         ChangeSteps(momentAsStored(), dataset: state.recordsID, since: since.rawValue)
     }
@@ -96,7 +95,7 @@ extension Engine {
     }
 
     /// After a fresh start what the sender has forgotten is forgotten here, too. To be noted
-    /// before its vector is joined. Under `monitor`.
+    /// before its vector is joined.
     func inherit(
         _ meeting: Meeting?, in state: DatasetState, _ block: inout LogBlockWriter
     ) {

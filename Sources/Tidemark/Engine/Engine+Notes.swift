@@ -1,6 +1,6 @@
 // Notes: records of the store's own datasets in the batch of what they are about.
 
-extension Engine {
+extension EngineState {
     /// Checks the notes of a batch, so that nothing can fail once its first byte is in the log.
     ///
     /// - Parameter writeCount: of the batch's writes, which a stamp may name.
@@ -8,7 +8,7 @@ extension Engine {
         for note in notes {
             var namesWrite = true
             if case .dot(let index) = note.stamp { namesWrite = (0..<writeCount).contains(index) }
-            guard note.dataset.engine === self, note.dataset.state.isVisible,
+            guard note.dataset.engine === engine, note.dataset.state.isVisible,
                 DatasetName.isSystem(note.dataset.name),
                 (1...Limits.keyBytesMax).contains(note.key.count),
                 note.valueCount <= Limits.valueBytesMax, namesWrite
@@ -21,7 +21,7 @@ extension Engine {
         }
     }
 
-    /// Bytes that the notes of a batch may take in the log. Under `monitor`.
+    /// Bytes that the notes of a batch may take in the log.
     func bytesMax(of notes: [SystemNote]) -> Int {
         notes.reduce(0) { sum, note in
             // What the replaced record had seen comes to it if the store was repaired.
@@ -34,7 +34,7 @@ extension Engine {
     }
 
     /// What the records had seen that the notes replace, where the dataset's vector does not say
-    /// so. Under `monitor`, before anything is written.
+    /// so. To be asked before anything is written.
     func replacedVectors(of notes: [SystemNote]) throws(StoreError) -> [VersionVector?] {
         var vectors: [VersionVector?] = []
         for note in notes where !note.dataset.state.outstanding.isEmpty {
@@ -49,7 +49,7 @@ extension Engine {
         return vectors
     }
 
-    /// Puts the notes of a batch into its block. Under `monitor`.
+    /// Puts the notes of a batch into its block.
     ///
     /// - Parameters:
     ///   - stamps: what is put behind the values that ask for it.

@@ -3,12 +3,14 @@ internal import Synchronization
 // What the engine counts and tells about itself. Nothing here does any of the store's work, and
 // none of it calls the observer: events go through ``EventDelivery``.
 
-extension Engine {
+extension EngineParts {
     /// For measuring how long something takes, in nanoseconds.
     var ticks: UInt64 { storage.monotonicNanoseconds() }
 
-    private func elapsed(since start: UInt64) -> UInt64 { storage.elapsed(since: start) }
+    fileprivate func elapsed(since start: UInt64) -> UInt64 { storage.elapsed(since: start) }
+}
 
+extension EngineState {
     // MARK: - Opening
 
     /// What recovery came upon.
@@ -48,7 +50,7 @@ extension Engine {
         if options.isReadOnly { return .readOnly }
         if wasMade { return .created }
         // A closing notes how far the last log went. What goes further came after it.
-        guard sealQueue.isEmpty, let log = active?.log, log.number == manifest.closedLog,
+        guard sealing.isEmpty, let log = active?.log, log.number == manifest.closedLog,
             UInt64(log.appended) <= manifest.closedAt
         else { return .recovered }
         return .closed
@@ -56,8 +58,7 @@ extension Engine {
 
     // MARK: - Writing
 
-    /// Waits while a writer is too far ahead of sealing. Under `monitor`, which is given up
-    /// meanwhile.
+    /// Waits while a writer is too far ahead of sealing, without the lock.
     ///
     /// - Parameter isPaced: whether there is room, and the writer goes on as sealing does.
     func waitForSealing(isPaced: Bool = false, while isTooFarAhead: () -> Bool) {
@@ -76,15 +77,14 @@ extension Engine {
     }
 
     /// Waits for the log that is being made. Check anew whether there is one: somebody else may
-    /// have taken it. Under `monitor`, which is given up meanwhile.
+    /// have taken it. It gives the lock up meanwhile.
     func waitForNewLog() {
         counted.newLogWaits += 1
         let start = ticks
-        while isPreparing, failure == nil, !isClosed { awaitBackground() }
+        while supply.isAwaited, failure == nil, !isClosed { awaitBackground() }
         counted.newLogWaitNanoseconds &+= elapsed(since: start)
     }
 
-    /// Under `monitor`.
     func noteSync(since start: UInt64) {
         let lasted = elapsed(since: start)
         counted.syncs += 1
@@ -97,7 +97,6 @@ extension Engine {
 
     // MARK: - In the background
 
-    /// Under `monitor`.
     func noteSealed(
         _ job: SealJob, as new: SegmentRun, _ phases: SealPhases, since start: UInt64
     ) {
@@ -114,7 +113,9 @@ extension Engine {
                     entryCount: job.memtable.count,
                     bytesIn: UInt64(job.memtable.log.appended), bytesOut: bytesOut)))
     }
+}
 
+extension EngineParts {
     /// Returns when the merge began, for what notes its end.
     func noteMergeStart(_ segments: [SealedSegment], runCount: Int) -> UInt64 {
         events.tell(
@@ -123,8 +124,9 @@ extension Engine {
                     runCount: runCount, bytesIn: segments.reduce(0) { $0 + $1.fileSize })))
         return ticks
     }
+}
 
-    /// Takes `monitor`.
+extension Engine {
     func noteMerged(
         _ old: [SealedSegment], runCount: Int, into new: [SealedSegment], since start: UInt64
     ) {
@@ -138,27 +140,30 @@ extension Engine {
             runCount: runCount, duration: Duration.ofNanoseconds(elapsed(since: start)),
             bytesIn: bytes(old), bytesOut: bytes(new), entriesIn: entries(old),
             entriesOut: entries(new))
-        monitor.withLock {
-            counted.merges += 1
-            counted.mergeNanoseconds &+= merge.duration.nanosecondsClamped
-            counted.bytesMergedIn += merge.bytesIn
-            counted.bytesMergedOut += merge.bytesOut
-            counted.entriesDropped += max(0, merge.entriesDropped)
+        withLock { held in
+            held.counted.merges += 1
+            held.counted.mergeNanoseconds &+= merge.duration.nanosecondsClamped
+            held.counted.bytesMergedIn += merge.bytesIn
+            held.counted.bytesMergedOut += merge.bytesOut
+            held.counted.entriesDropped += max(0, merge.entriesDropped)
         }
         events.tell(.mergeEnded(merge))
     }
+}
 
+extension EngineParts {
     func noteMergeFailed(_ error: StoreError) {
         events.tellDamage(error)
         events.tell(.mergeFailed(error))
     }
+}
 
-    /// Takes `monitor`.
+extension Engine {
     func noteSweep(datasets: Int, records: Int, since start: UInt64) {
         let lasted = elapsed(since: start)
-        monitor.withLock {
-            counted.expirySweeps += 1
-            counted.recordsExpired += records
+        withLock { held in
+            held.counted.expirySweeps += 1
+            held.counted.recordsExpired += records
         }
         events.tell(
             .expirySwept(
@@ -166,7 +171,9 @@ extension Engine {
                     duration: Duration.ofNanoseconds(lasted), datasetCount: datasets,
                     recordCount: records)))
     }
+}
 
+extension EngineParts {
     func duration(since start: UInt64) -> Duration { storage.duration(since: start) }
 
     /// How long it is since a moment, in nanoseconds. The moment becomes the present one.

@@ -14,7 +14,7 @@ extension Engine {
             options.isReadOnly
             ? try openReadOnly(at: path, options, storage, events)
             : try openForWriting(at: path, options, storage, events, &wasMade)
-        engine.beginObservation(wasMade: wasMade, since: start)
+        engine.withLock { held in held.beginObservation(wasMade: wasMade, since: start) }
         if !options.isReadOnly, !options.runsInline { engine.startThreads() }
         return engine
     }
@@ -52,12 +52,15 @@ extension Engine {
             manifest: try storage.openFile("\(path)/\(Manifest.fileName)", .read))
         let engine = try load(
             path, options, storage, ownership, manifest(at: path, storage), events)
-        if engine.active == nil { try engine.beginFirstLog() }
+        try engine.beginFirstLogIfDue()
         try engine.removeLeftovers()
-        try engine.loadKeptParts()
+        let bringsBack = try engine.withLock { (held) throws(StoreError) in
+            try held.loadKeptParts()
+            return held.recovery.bringsBack
+        }
         // What came back from the logs may never have been durable, and what is done next builds
         // on it: records of a dataset whose deletion came back may go.
-        if engine.recovery.bringsBack { try engine.syncAll() }
+        if bringsBack { try engine.syncAll() }
         return engine
     }
 
@@ -80,21 +83,14 @@ extension Engine {
         }
     }
 
-    private func beginFirstLog() throws(StoreError) {
-        let log = try makeLog(
-            number: takeNumber(), capacity: options.segmentBytes, reserving: 0,
-            isPrepared: false)
-        log.begin(
-            header: FileHeader(
-                kind: .log, segment: log.number, identity: manifest.identity,
-                madeAt: storage.wallClockMilliseconds(),
-                previousLog: sealQueue.last?.memtable.log.number ?? 0,
-                capacity: UInt64(log.capacity)))
-        makeActive(Memtable(log: log, sequenceBase: sequence, recycler: recycler))
-        if sealQueue.isEmpty {
-            // No older log counts any more, whether there was none or nothing of it was whole.
-            try updateManifest { $0.oldestLog = log.number }
+    private func beginFirstLogIfDue() throws(StoreError) {
+        let only = try withLock { (held) throws(StoreError) -> LogSegment? in
+            guard held.active == nil else { return nil }
+            let log = try held.beginFirstLog()
+            return held.sealing.isEmpty ? log : nil
         }
+        // No older log counts any more, whether there was none or nothing of it was whole.
+        if let only { try updateManifest { $0.oldestLog = only.number } }
     }
 
     /// - Parameter manifest: of the files to be opened.
@@ -105,8 +101,9 @@ extension Engine {
         let cache = BlockCache(
             bytesMax: MemoryBudget(options).blockCacheBytes, events: events)
         let engine = Engine(
-            path: path, options: options, storage: storage, manifest: manifest, cache: cache,
-            ownership: ownership, events: events)
+            EngineParts(
+                path: path, options: options, storage: storage, manifest: manifest, cache: cache,
+                ownership: ownership, events: events), manifest)
         var segments: [(segment: SealedSegment, run: UInt64)] = []
         for entry in manifest.segments {
             let file = engine.filePath(FileName.sealed(entry.number))
@@ -135,10 +132,12 @@ extension Engine {
             rest = rest.dropFirst(run.count)
         }
         engine.views.replace { $0.with(runs: runs) }
-        try engine.recoverLogs()
+        try engine.withLock { (held) throws(StoreError) in try held.recoverLogs() }
         return engine
     }
+}
 
+extension EngineParts {
     /// - Throws: `notAStore` naming the directory, not the file.
     static func manifest(
         at path: String, _ storage: any Storage
@@ -149,6 +148,22 @@ extension Engine {
             throw .notAStore(path)
         }
     }
+}
+
+extension EngineState {
+    fileprivate func beginFirstLog() throws(StoreError) -> LogSegment {
+        let log = try makeLog(
+            number: takeNumber(), capacity: options.segmentBytes, reserving: 0,
+            isPrepared: false)
+        log.begin(
+            header: FileHeader(
+                kind: .log, segment: log.number, identity: identity,
+                madeAt: storage.wallClockMilliseconds(),
+                previousLog: sealing.newestLog ?? 0,
+                capacity: UInt64(log.capacity)))
+        makeActive(Memtable(log: log, sequenceBase: sequence, recycler: recycler))
+        return log
+    }
 
     func makeActive(_ memtable: Memtable) {
         active = memtable
@@ -156,34 +171,39 @@ extension Engine {
         views.replace { $0.with(memtables: [memtable] + $0.memtables) }
     }
 
-    /// Files that a crash left behind: they belong to nothing.
+    /// Whether a file belongs to nothing: a crash has left it behind, or what it was made for is
+    /// over.
+    fileprivate func isLeftover(_ name: String) -> Bool {
+        if let number = FileName.number(in: name, ending: ".seg") {
+            return !manifest.segments.contains { $0.number == number }
+        }
+        if let number = FileName.number(in: name, ending: ".log") {
+            return number != active?.log.number && sealing.job(ofLog: number) == nil
+        }
+        if let number = FileName.number(in: name, ending: ".val") {
+            return !currentView.valueFiles.contains { $0.number == number }
+        }
+        return name == Manifest.temporaryName
+    }
+}
+
+extension Engine {
     private func removeLeftovers() throws(StoreError) {
-        let live = Set(manifest.segments.map(\.number))
-        let values = Set(currentView.valueFiles.map(\.number))
-        for name in try storage.listDirectory(path) {
-            let isStraySegment =
-                FileName.number(in: name, ending: ".seg").map { !live.contains($0) } ?? false
-            let isOldLog =
-                FileName.number(in: name, ending: ".log").map { number in
-                    number != active?.log.number
-                        && !sealQueue.contains { $0.memtable.log.number == number }
-                } ?? false
-            let isStrayValueFile =
-                FileName.number(in: name, ending: ".val").map { !values.contains($0) } ?? false
-            if isStraySegment || isStrayValueFile || isOldLog || name == Manifest.temporaryName {
-                try storage.remove(filePath(name))
-            }
+        let names = try storage.listDirectory(path)
+        for name in withLock({ held in names.filter { held.isLeftover($0) } }) {
+            try storage.remove(filePath(name))
         }
     }
 
     private func startThreads() {
-        threads = [
+        var threads = [
             BackgroundThread { [self] in runSealing() },
             BackgroundThread { [self] in runSealing() },
             BackgroundThread { [self] in runPreparing() },
             BackgroundThread { [self] in runCompaction() },
         ]
         if hasScout { threads.append(BackgroundThread { [self] in runScouting() }) }
+        withLock { held in held.threads = threads }
     }
 
     /// Stops the background work, makes everything durable and gives up the lock.
@@ -194,86 +214,89 @@ extension Engine {
     /// The lock is given up only when nothing of this opening writes any more: not while another
     /// thread compacts, and not by a second call that comes while the first is still at it.
     func close() throws(StoreError) {
-        let isFirst = monitor.withLock {
-            defer { isClosing = true }
-            return !isClosing
+        let isFirst = withLock { held in
+            defer { held.isClosing = true }
+            return !held.isClosing
         }
         guard isFirst else {
             // Whoever closes from within the work that is waited for is not kept waiting.
-            return monitor.withLock {
-                while !hasLetGo, compactor != CurrentThread.id { monitor.wait() }
+            return withLock { held in
+                while !held.hasLetGo, !held.turn.isMine { held.wait() }
             }
         }
         var result: Result<Void, StoreError> = .success(())
-        let isWriter = monitor.withLock {
-            guard !isClosed, !options.isReadOnly else { return false }
-            guard let failure else { return true }
-            if hasUnsynced { result = .failure(.closedInDoubt(failure)) }
+        let isWriter = withLock { held in
+            guard !held.isClosed, !options.isReadOnly else { return false }
+            guard let failure = held.failure else { return true }
+            if held.hasUnsynced { result = .failure(.closedInDoubt(failure)) }
             return false
         }
         if isWriter {
             result = Result { () throws(StoreError) in
-                try sealForClose()
+                try withLock { (held) throws(StoreError) in try held.sealForClose() }
                 try syncWithMark(isMarkDurable: true)
             }
         }
-        let threads = monitor.withLock {
-            awaitWriter()
-            isClosed = true
-            refusesReaders.store(true, ordering: .releasing)
-            monitor.broadcast()
-            scoutChanged.broadcast()
-            defer { self.threads = [] }
-            return self.threads
+        let threads = withLock { held in
+            held.awaitWriter()
+            held.isClosed = true
+            published.refusesReaders.store(true, ordering: .releasing)
+            held.broadcast()
+            held.scoutChanged.broadcast()
+            defer { held.threads = [] }
+            return held.threads
         }
         for thread in threads {
             thread.join()
         }
-        monitor.withLock {
-            while isCompacting, compactor != CurrentThread.id { monitor.wait() }
+        withLock { held in
+            while held.turn.isTaken, !held.turn.isMine { held.wait() }
         }
         if isWriter, options.runsInline { sealInline() }
         waiters.close()
         if isWriter, case .success = result {
             result = Result { () throws(StoreError) in try releaseSpace() }
         }
-        monitor.withLock { restingAdoption = nil }
+        withLock { held in held.restingAdoption = nil }
         ownership?.release()
-        monitor.withLock {
-            hasLetGo = true
-            monitor.broadcast()
+        withLock { held in
+            held.hasLetGo = true
+            held.broadcast()
         }
         if case .failure(let error) = result { events.end(.closed(error)) }
         events.end(.closed(nil))
         try result.get()
     }
+}
 
+extension EngineState {
     /// Operations beyond this many bytes are sealed at closing, so that opening need not read them
     /// from the log. What is left takes about a millisecond to read.
     private static let closeLogBytesMax = 256 << 10
 
-    private func sealForClose() throws(StoreError) {
-        monitor.lock()
-        defer { monitor.unlock() }
+    fileprivate func sealForClose() throws(StoreError) {
         awaitWriter()
         guard !isClosed, failure == nil, let active,
             active.log.appended > Self.closeLogBytesMax
         else { return }
         try rotate()
-        while !sealQueue.isEmpty, failure == nil {
+        while !sealing.isEmpty, failure == nil {
             awaitBackground()
         }
         try checkWritable()
     }
+}
 
+extension Engine {
     /// After the threads have ended: what was reserved ahead goes back to the file system, and how
     /// far the log was durable is noted, so that what is missing later is known for what it is.
     private func releaseSpace() throws(StoreError) {
-        if let log = active?.log {
+        let (log, known) = withLock { held in (held.active?.log, held.manifest) }
+        if let log {
             try log.releaseSpace()
             let (durable, size) = (UInt64(log.durable), UInt64(log.reserved))
-            if manifest.closedLog != log.number || manifest.closedAt != durable
-                || manifest.closedSize != size
+            if known.closedLog != log.number || known.closedAt != durable
+                || known.closedSize != size
             {
                 try updateManifest {
                     $0.closedLog = log.number
@@ -282,8 +305,9 @@ extension Engine {
                 }
             }
         }
-        if let prepared = preparedLog { try storage.remove(prepared.path) }
-        (preparedLog, preparedKeys) = (nil, nil)
+        if let prepared = withLock({ held in held.supply.empty() }) {
+            try storage.remove(prepared.path)
+        }
         try removeLeftovers()
     }
 }

@@ -45,19 +45,18 @@ enum SealProgress {
     case written
 }
 
-extension Engine {
+extension EngineState {
     // MARK: - Writers
 
-    /// Lets writers go as far as the sealing of the oldest log in the queue has come. Under
-    /// `monitor`.
+    /// Lets writers go as far as the sealing of the oldest log in the queue has come.
     func updatePace() {
-        guard sealQueue.count >= Limits.sealQueueMax, let active, let oldest = sealQueue.first
+        guard sealing.isFull, let active, let progress = sealing.progress
         else {
             pace = .free
             return
         }
         // To sort the log takes as long as a quarter of the whole, and to finish a fifth.
-        switch oldest.progress {
+        switch progress {
         case .begun: pace = WriterPace(parts: 256, of: active, budget)
         case .merged(let parts):
             pace = WriterPace(parts: 256 + parts * 11 / 20, of: active, budget)
@@ -65,13 +64,14 @@ extension Engine {
         }
     }
 
-    /// Takes note of how far the sealing of a log has come. Under `monitor`.
+    /// Takes note of how far the sealing of a log has come.
     func note(_ progress: SealProgress, ofSealing memtable: Memtable) {
-        guard let index = sealQueue.firstIndex(where: { $0.memtable === memtable }) else { return }
-        sealQueue[index].progress = progress
-        if index == 0 { updatePace() }
+        sealing.note(progress, of: memtable)
+        if sealing.oldestLog == memtable.log.number { updatePace() }
     }
+}
 
+extension Engine {
     /// For the merge that seals a log: takes note of how far it has come, each time it is asked.
     func sealPause(_ memtable: Memtable) -> () -> Bool {
         let total = memtable.count + memtable.log.appended >> 10
@@ -79,18 +79,20 @@ extension Engine {
         return { [self] in
             done += SegmentMerge.stepsMax
             let parts = min(1_024, done * 1_024 / max(1, total))
-            monitor.withLock {
-                note(.merged(parts), ofSealing: memtable)
-                if pace != .free { monitor.broadcast() }
+            withLock { held in
+                held.note(.merged(parts), ofSealing: memtable)
+                if held.pace != .free { held.broadcast() }
             }
             // Where nobody merges in the background, to wait for that would be of no use.
             let runCount = options.compactsAutomatically ? currentView.runs.count : 0
             let delay = Self.sealDelay(runCount: runCount)
-            if delay > 0, !monitor.withLock({ isClosing }) { rest(milliseconds: delay) }
+            if delay > 0, !withLock({ held in held.isClosing }) { rest(milliseconds: delay) }
             return false
         }
     }
+}
 
+extension EngineParts {
     /// Entries are sealed more slowly where there are many runs: milliseconds for each step.
     static func sealDelay(runCount: Int) -> UInt64 {
         UInt64(min(max(0, runCount - runsManyMax), sealDelayMax))
@@ -99,7 +101,9 @@ extension Engine {
     /// More runs than that slow the writers down.
     static let runsManyMax = 32
     private static let sealDelayMax = 16
+}
 
+extension Engine {
     // MARK: - Merges
 
     /// For a merge: asked now and then whether to give up because the store is closed. Answers
@@ -117,30 +121,37 @@ extension Engine {
                     wait(milliseconds: milliseconds)
                 }
             }
-            while monitor.withLock({ hasToYield }) { rest(milliseconds: Self.restMax) }
-            return monitor.withLock { isClosing }
+            while withLock({ held in held.hasToYield }) { rest(milliseconds: Self.restMax) }
+            return withLock { held in held.isClosing }
         }
     }
+}
 
-    /// Whether writers wait for sealing, and readers can bear some more runs. Under `monitor`.
-    private var hasToYield: Bool {
-        sealQueue.count >= Limits.sealQueueMax && !isClosing && failure == nil
+extension EngineState {
+    /// Whether writers wait for sealing, and readers can bear some more runs.
+    fileprivate var hasToYield: Bool {
+        sealing.isFull && !isClosing && failure == nil
             && currentView.runs.count < Self.runsYieldMax
     }
+}
 
+extension EngineParts {
     /// With so many runs merges go on whoever waits.
     static let runsYieldMax = 16
+}
+
+extension Engine {
     /// Milliseconds of a rest in one piece, after which it is looked whether the store closes.
     private static let restMax: UInt64 = 5
 
     private func wait(milliseconds: UInt64) {
         var left = milliseconds
-        while left > 0, !monitor.withLock({ isClosing }) {
+        while left > 0, !withLock({ held in held.isClosing }) {
             let step = min(left, Self.restMax)
             rest(milliseconds: step)
             left -= step
         }
-        monitor.withLock { counted.mergeRestMilliseconds += milliseconds - left }
+        withLock { held in held.counted.mergeRestMilliseconds += milliseconds - left }
     }
 
     /// On a condition of its own, which nobody signals: others are told of far too many things.
@@ -155,21 +166,25 @@ extension Engine {
     /// The body of the thread that makes logs ahead of need, so that neither writers nor sealing
     /// wait for the disk.
     func runPreparing() {
-        monitor.lock()
-        defer { monitor.unlock() }
-        while !isClosed {
-            if failure == nil, isPreparing { prepareLog() } else { monitor.wait() }
+        withLock { held in
+            while !held.isClosed {
+                if held.failure == nil, held.supply.isAwaited {
+                    held.prepareLog()
+                } else {
+                    held.wait()
+                }
+            }
         }
     }
 }
 
 extension Store {
     /// For tests: whether closing has begun.
-    package var isClosing: Bool { engine.monitor.withLock { engine.isClosing } }
+    package var isClosing: Bool { engine.withLock { held in held.isClosing } }
 
     /// For tests: how long merges were to rest since opening for the sake of
     /// ``StoreOptions/compactionBytesPerSecond``. How long they did is for the clock to say.
     package var mergeRestMilliseconds: UInt64 {
-        engine.monitor.withLock { engine.counted.mergeRestMilliseconds }
+        engine.withLock { held in held.counted.mergeRestMilliseconds }
     }
 }

@@ -15,41 +15,43 @@ extension Engine {
         try page.bytes.withBytes { (all) throws(StoreError) in
             _ = try commitBlock(
                 nil, waking: merge.hasWrites ? state.name : nil, isStaging: true
-            ) { () throws(StoreError) in
+            ) { (held) throws(StoreError) in
                 if !page.items.isEmpty || end.isLast {
-                    try check(end.meeting, with: end.peer, isLast: end.isLast, in: state)
+                    try held.check(end.meeting, with: end.peer, isLast: end.isLast, in: state)
                 }
                 try merge.compare(
                     with: currentView, state.recordsID, seen: state.vector,
                     wiped: state.lifecycle.wiped, all)
                 merge.outcome.syncCountBefore = SyncCount(rawValue: state.syncCount)
-                try check(end.notes + end.traces)
-                return merge.bytesMax + bytesMax(of: end, after: merge, in: state)
-                    + bytesMax(of: end.notes + end.traces)
-            } write: { (block, memtable) throws(StoreError) -> Void? in
+                try held.check(end.notes + end.traces)
+                return merge.bytesMax + held.bytesMax(of: end, after: merge, in: state)
+                    + held.bytesMax(of: end.notes + end.traces)
+            } write: { (held, block, memtable) throws(StoreError) -> Void? in
                 // Nothing to apply, or refused.
                 guard merge.outcome.isApplied,
-                    merge.hasWrites || !end.notes.isEmpty || isNews(end, of: merge, in: state)
+                    merge.hasWrites || !end.notes.isEmpty || held.isNews(end, of: merge, in: state)
                 else { return nil }
                 let notes = merge.hasWrites ? end.notes + end.traces : end.notes
-                let replaced = try replacedVectors(of: notes)
-                try placeRecords(of: merge, in: state, &block)
-                try apply(merge, all, to: state, &block, memtable)
+                let replaced = try held.replacedVectors(of: notes)
+                try held.placeRecords(of: merge, in: state, &block)
+                try held.apply(merge, all, to: state, &block, memtable)
                 let stamps = NoteStamps(
                     counts: (merge.outcome.syncCountBefore.rawValue, state.syncCount))
-                try append(
+                try held.append(
                     notes, stamps: stamps, replaced: replaced, to: &block, memtable: memtable)
-                note(end, of: merge, in: state, &block)
+                held.note(end, of: merge, in: state, &block)
                 // What is noted of a dataset may be news to its peers.
-                if !end.notes.isEmpty { touch(state) }
+                if !end.notes.isEmpty { held.touch(state) }
                 return ()
             }
         }
         return merge.outcome
     }
+}
 
+extension EngineParts {
     /// The limits that every record keeps that is stored here.
-    private func checkBounds(of page: MergePage, _ end: MergeEnd) throws(StoreError) {
+    fileprivate func checkBounds(of page: MergePage, _ end: MergeEnd) throws(StoreError) {
         for item in page.items {
             guard item.keyCount <= Limits.keyBytesMax, item.valueCount <= Limits.valueBytesMax,
                 item.counter > 0, item.highest <= Limits.countMax,
@@ -62,9 +64,11 @@ extension Engine {
             end.meeting?.isStorable ?? true
         else { throw .beyondLimits }
     }
+}
 
+extension EngineState {
     /// The log's bytes that everything but the records may take.
-    private func bytesMax(
+    fileprivate func bytesMax(
         of end: MergeEnd, after merge: PageComparison, in state: DatasetState
     ) -> Int {
         let bytes = StateItem.dataset(state, state.lifecycle).byteCount
@@ -77,7 +81,7 @@ extension Engine {
     // MARK: - The checkpoint
 
     /// The checkpoint behind the page; nil if a conflict was left, so that it must come again.
-    private func checkpoint(
+    fileprivate func checkpoint(
         _ end: MergeEnd, of merge: PageComparison, in state: DatasetState
     ) -> PeerCheckpoint? {
         guard merge.rule != .leave || merge.outcome.conflicts.isEmpty else { return nil }
@@ -92,7 +96,7 @@ extension Engine {
 
     /// Whether there is anything to note. A page that brings nothing leaves no trace: two idle
     /// replicas stay idle.
-    private func isNews(
+    fileprivate func isNews(
         _ end: MergeEnd, of merge: PageComparison, in state: DatasetState
     ) -> Bool {
         guard let checkpoint = checkpoint(end, of: merge, in: state) else { return false }
@@ -102,7 +106,7 @@ extension Engine {
             || !state.vector.covers(end.vector)
     }
 
-    private func note(
+    fileprivate func note(
         _ end: MergeEnd, of merge: PageComparison, in state: DatasetState,
         _ block: inout LogBlockWriter
     ) {
@@ -118,7 +122,7 @@ extension Engine {
 
     /// Gives a dataset that had no records a number for them, and makes one visible that gets a
     /// live record.
-    private func placeRecords(
+    fileprivate func placeRecords(
         of merge: PageComparison, in state: DatasetState, _ block: inout LogBlockWriter
     ) throws(StoreError) {
         var isVisible = !state.lifecycle.isDeleted || merge.hasLiveWrites || state.isVisible
@@ -134,7 +138,7 @@ extension Engine {
         change(state, to: state.lifecycle, id: id, isVisible: isVisible, &block)
     }
 
-    private func apply(
+    fileprivate func apply(
         _ merge: PageComparison, _ all: ByteView, to state: DatasetState,
         _ block: inout LogBlockWriter, _ memtable: Memtable
     ) throws(StoreError) {
@@ -186,7 +190,7 @@ extension Engine {
     /// which was noted when that came, and what the incoming one has.
     ///
     /// - Parameter groups: the numbers of the origins that merges share, as far as they have one.
-    private func adopt(
+    fileprivate func adopt(
         _ joined: PageComparison.Merge, _ groups: inout [UInt32?], _ kind: EntryKind,
         _ key: ByteView, _ value: ByteView, expiresAt: UInt64, into state: DatasetState,
         _ block: inout LogBlockWriter, _ memtable: Memtable

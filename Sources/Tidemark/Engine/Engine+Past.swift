@@ -4,8 +4,8 @@ extension Engine {
     /// - Parameter state: of the dataset whose sync count is meant.
     /// - Throws: `invalidArgument` if the past moment has not come yet.
     func moment(for past: PastMoment, of state: DatasetState?) throws(StoreError) -> Moment {
-        try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             switch past {
             case .syncCount(let count):
                 let last = state?.syncCount ?? 0
@@ -15,7 +15,7 @@ extension Engine {
                         "the change \(count) has not come yet; the last one is \(last)")
                 }
             case .time(let time):
-                let now = max(storage.wallClockMilliseconds(), clock.last.milliseconds)
+                let now = max(storage.wallClockMilliseconds(), held.clock.last.milliseconds)
                 guard time.milliseconds <= now else {
                     throw StoreError(
                         .invalidArgument,
@@ -23,8 +23,8 @@ extension Engine {
                 }
                 // What is written here from now on is later, so that the answer stays; what is
                 // being written is waited for.
-                if time > lastBeforeWriter { awaitWriter() }
-                clock.see(time)
+                if time > held.lastBeforeWriter { held.awaitWriter() }
+                held.clock.see(time)
             }
             return momentAsStored()
         }
@@ -55,7 +55,7 @@ extension Engine {
     func historyStart(
         of state: DatasetState, id: DatasetID, at moment: Moment
     ) throws(StoreError) -> HistoryStart {
-        var loss = monitor.withLock {
+        var loss = withLock { held in
             HistoryLoss(wholeFrom: state.expiredThrough, wholeFromTime: state.wipedTime)
         }
         for segment in moment.view.segments {

@@ -5,32 +5,39 @@ extension Engine {
     func commit(
         _ staged: StagedWrite, durability: Durability?
     ) throws(StoreError) -> Dot {
-        if staged.value.count > Self.lockedBytesMax,
+        if staged.value.count > EngineState.lockedBytesMax,
             let dot = try commit(LargeWrite(write: staged), durability: durability)
         {
             return dot
         }
-        let position: LogPosition
-        let dot: Dot
-        do {
-            monitor.lock()
-            defer { monitor.unlock() }
-            awaitWriter()
-            active?.expect(staged.key, in: staged.state.recordsID)
-            let (memtable, bytes, seen) = try room(for: staged)
-            if (durability ?? options.durability) == .disk, bytes <= LogSegment.scratchPayloadMax {
-                dot = try write(staged, seen: seen, into: memtable)
-            } else {
-                var block = LogBlockWriter(memtable.log)
-                dot = append(
-                    staged, seen: seen, at: storage.wallClockMilliseconds(), to: &block,
-                    memtable: memtable)
-                publish(block, in: memtable)
-            }
-            position = LogPosition(log: memtable.log.number, offset: memtable.log.appended)
+        let isSyncedAtOnce = (durability ?? options.durability) == .disk
+        let (dot, position) = try withLock { (held) throws(StoreError) in
+            try held.commit(staged, isSyncedAtOnce: isSyncedAtOnce)
         }
         try makeDurable(position, durability)
         return dot
+    }
+}
+
+extension EngineState {
+    @inline(__always)
+    fileprivate func commit(
+        _ staged: StagedWrite, isSyncedAtOnce: Bool
+    ) throws(StoreError) -> (Dot, LogPosition) {
+        awaitWriter()
+        active?.expect(staged.key, in: staged.state.recordsID)
+        let (memtable, bytes, seen) = try room(for: staged)
+        let dot: Dot
+        if isSyncedAtOnce, bytes <= LogSegment.scratchPayloadMax {
+            dot = try write(staged, seen: seen, into: memtable)
+        } else {
+            var block = LogBlockWriter(memtable.log)
+            dot = append(
+                staged, seen: seen, at: storage.wallClockMilliseconds(), to: &block,
+                memtable: memtable)
+            publish(block, in: memtable)
+        }
+        return (dot, LogPosition(log: memtable.log.number, offset: memtable.log.appended))
     }
 
     /// Puts a block of one write into the log by a system call, since it will be synced at once.

@@ -117,7 +117,7 @@ extension Engine {
         guard state.isVisible else { throw .datasetNotFound(state.name) }
         try beginCompaction()
         defer { endCompaction() }
-        let id = monitor.withLock { state.recordsID }
+        let id = withLock { held in state.recordsID }
         guard id != 0 else { throw .datasetNotFound(state.name) }
         return try stoppingOnFailure { () throws(StoreError) in
             try compact(range, of: id, meter)

@@ -49,7 +49,9 @@ extension Engine {
                 + "less. The last one ended so: \(last)",
             location: StoreError.Location(path: path))
     }
+}
 
+extension EngineState {
     /// After the logs have been copied.
     ///
     /// - Throws: `corruption` if one of them may have been used again meanwhile.

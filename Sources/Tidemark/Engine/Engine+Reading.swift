@@ -8,7 +8,7 @@ typealias RecordsScope = (id: DatasetID, dirtiness: Dirtiness)
 extension Engine {
     /// The present moment: every commit that was acknowledged, and no part of another.
     func moment() throws(StoreError) -> Moment {
-        if refusesReaders.load(ordering: .acquiring) { try checkReadable() }
+        if published.refusesReaders.load(ordering: .acquiring) { try checkReadable() }
         return momentNow()
     }
 
@@ -16,7 +16,7 @@ extension Engine {
     func scope(
         of state: DatasetState, at moment: Moment
     ) throws(StoreError) -> RecordsScope {
-        if refusesReaders.load(ordering: .acquiring) { try checkReadable() }
+        if published.refusesReaders.load(ordering: .acquiring) { try checkReadable() }
         let id = state.id(atSequence: moment.sequenceMax)
         guard id != 0 else { throw .datasetNotFound(state.name) }
         return (id, state.dirtiness(ownIDs: ownIDs))
@@ -29,7 +29,9 @@ extension Engine {
         let moment = try moment()
         return (moment, try scope(of: state, at: moment))
     }
+}
 
+extension EngineParts {
     /// The present moment, also of a store that is closed.
     func momentNow() -> Moment {
         var moment = momentAsStored()
@@ -45,11 +47,13 @@ extension Engine {
     func momentAsStored() -> Moment {
         while true {
             let view = currentView
-            let sequence = visibleSequence.load(ordering: .acquiring)
+            let sequence = published.visibleSequence.load(ordering: .acquiring)
             if views.isCurrent(view) { return Moment(view: view, sequenceMax: sequence) }
         }
     }
+}
 
+extension Engine {
     /// The newest value of a key, handed out where it lies; nil if there is no live record.
     func withValue<Result>(
         of key: ByteView, in state: DatasetState,
@@ -82,9 +86,9 @@ extension Engine {
     private func newest(
         of key: ByteView, in state: DatasetState, _ pass: ViewGate.Pass
     ) throws(StoreError) -> FoundEntry? {
-        let sequenceMax = visibleSequence.load(ordering: .acquiring)
+        let sequenceMax = published.visibleSequence.load(ordering: .acquiring)
         let id = state.visibleID
-        if refusesReaders.load(ordering: .acquiring) { try checkReadable() }
+        if published.refusesReaders.load(ordering: .acquiring) { try checkReadable() }
         guard id != 0 else { throw .datasetNotFound(state.name) }
         return try unsafe pass.view.withBorrowed { (view) throws(StoreError) in
             try view.newest(of: key, in: id, sequenceMax: sequenceMax)

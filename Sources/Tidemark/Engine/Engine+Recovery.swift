@@ -1,6 +1,6 @@
 internal import Synchronization
 
-extension Engine {
+extension EngineState {
     /// Brings back what the logs hold: each log's blocks up to where it ends, and nothing after
     /// a log that did not end in its last block (see `LogScanner` for what is a cut and what is
     /// damage).
@@ -14,7 +14,7 @@ extension Engine {
             }
         }
         numbers.sort()
-        nextNumber = max(nextNumber, (numbers.last ?? 0) + 1)
+        fileNumbers.noteUsed(numbers.last ?? 0)
         guard manifest.oldestLog == 0 || numbers.first == manifest.oldestLog else {
             throw Malformed("a log is missing").error(
                 in: filePath(FileName.log(manifest.oldestLog)), at: nil)
@@ -47,11 +47,11 @@ extension Engine {
                 makeActive(last)
             } else {
                 // It ended, and the log after it was never begun: a new one takes its place.
-                handOver(last, nextLog: nextNumber)
+                handOver(last, nextLog: fileNumbers.next)
             }
         }
         sequence = max(sequence, 1)
-        visibleSequence.store(sequence, ordering: .releasing)
+        published.visibleSequence.store(sequence, ordering: .releasing)
     }
 
     private func openLog(_ number: UInt64) throws(StoreError) -> LogSegment {
@@ -170,11 +170,11 @@ extension Engine {
             case .dataset(let id, let isVisible, let name, let lifecycle):
                 try replay(dataset: id, isVisible, name, lifecycle)
             case .checkpoint(let name, let peer, let checkpoint):
-                let state = try state(named: name)
+                let state = try stateForReplay(named: name)
                 state.register(peer, at: checkpoint)
                 touch(state)
             case .seen(let name, let vector):
-                let state = try state(named: name)
+                let state = try stateForReplay(named: name)
                 state.see(vector)
                 touch(state)
             case .renamed(let id):
@@ -185,16 +185,16 @@ extension Engine {
                 // The entries before it count for what was seen until here.
                 memo.end()
                 memo = ReplayMemo()
-                let state = try state(named: name)
+                let state = try stateForReplay(named: name)
                 state.disown(id, isSettled: isSettled)
                 touch(state)
             case .forgotten(let name, let deletions):
-                let state = try state(named: name)
+                let state = try stateForReplay(named: name)
                 see(deletions.time)
                 state.forget(deletions)
                 touch(state)
             case .retired(let name, let peer):
-                let state = try state(named: name)
+                let state = try stateForReplay(named: name)
                 state.retire(peer)
                 touch(state)
             case .dated:
@@ -215,7 +215,7 @@ extension Engine {
     private func replay(
         dataset id: DatasetID, _ isVisible: Bool, _ name: String, _ lifecycle: DatasetLifecycle
     ) throws(StoreError) {
-        let state = try state(named: name)
+        let state = try stateForReplay(named: name)
         let formerID = state.recordsID
         see(lifecycle.time)
         state.place(records: id, isVisible: isVisible, lastSequence: 0, time: clock.last)
@@ -227,7 +227,7 @@ extension Engine {
     }
 
     private func replay(_ adopted: AdoptedState, _ name: String) throws(StoreError) {
-        let state = try state(named: name)
+        let state = try stateForReplay(named: name)
         let formerID = state.recordsID
         see(adopted.lifecycle.time)
         see(HybridTime(rawValue: adopted.timeMax))
@@ -278,10 +278,9 @@ extension Engine {
         views.replace { $0.with(memtables: [memtable] + $0.memtables) }
         guard !options.isReadOnly else { return }
         durability.end(memtable.log)
-        sealQueue.append(sealJob(for: memtable, nextLog: nextLog))
+        sealing.append(sealJob(for: memtable, nextLog: nextLog))
     }
 
-    /// Under `monitor`, or while opening.
     func takeReplicaID(_ id: ReplicaID) {
         guard id != replicaID else { return }
         // The manifest may have been written since, with the log that says so still unsealed.

@@ -17,49 +17,49 @@ extension Engine {
         let given = batch
         var moved: [[UInt8]] = []
         var stamps = NoteStamps()
-        let retired = try commitBlock(nil, waking: state.name) { () throws(StoreError) in
-            batch = try whole(given, in: state)
-            try check(batch.notes, writeCount: batch.writes.count)
+        let retired = try commitBlock(nil, waking: state.name) { (held) throws(StoreError) in
+            batch = try held.whole(given, in: state)
+            try held.check(batch.notes, writeCount: batch.writes.count)
             if !batch.writes.isEmpty || batch.seen != nil {
-                try check(
+                try held.check(
                     batch.meeting, with: batch.checkpoint?.peer, isLast: batch.seen != nil,
                     in: state)
             }
-            return try bytesMax(of: batch, into: state) + bytesMax(of: batch.notes)
-                + bytesMax(of: batch.drops)
-        } write: { (block, memtable) throws(StoreError) -> DatasetID? in
-            moved = try self.moved(of: batch, in: state)
+            return try held.bytesMax(of: batch, into: state) + held.bytesMax(of: batch.notes)
+                + held.bytesMax(of: batch.drops)
+        } write: { (held, block, memtable) throws(StoreError) -> DatasetID? in
+            moved = try held.moved(of: batch, in: state)
             guard moved.isEmpty else { return nil }
-            if let drawn = batch.drawn, drawn != nextCount(of: state) {
+            if let drawn = batch.drawn, drawn != held.nextCount(of: state) {
                 moved = [[]]
                 return nil
             }
-            let replaced = try replacedVectors(of: batch.notes)
+            let replaced = try held.replacedVectors(of: batch.notes)
             let formerID = state.recordsID
             stamps.counts.before = state.syncCount
-            try applyLifecycle(of: batch, to: state, &block, memtable)
-            if let drawn = batch.drawn { note(VersionVector([drawn]), in: state, &block) }
-            stamps.dots = try apply(batch.writes, to: state, &block, memtable)
+            try held.applyLifecycle(of: batch, to: state, &block, memtable)
+            if let drawn = batch.drawn { held.note(VersionVector([drawn]), in: state, &block) }
+            stamps.dots = try held.apply(batch.writes, to: state, &block, memtable)
             stamps.counts.after = state.syncCount
-            try apply(batch.drops, to: state, &block, memtable)
+            try held.apply(batch.drops, to: state, &block, memtable)
             for replica in batch.disowned {
                 // Where the peer claims nothing of it either, what lies here under it would be in
                 // no vector, and a write would not descend from what it replaces.
                 let isClaimed = batch.seen.map { $0[replica] > 0 } ?? true
-                disown(replica, isSettled: batch.isSettled && isClaimed, in: state, &block)
+                held.disown(replica, isSettled: batch.isSettled && isClaimed, in: state, &block)
             }
-            if let forgotten = batch.forgotten { note(forgotten, in: state, &block) }
+            if let forgotten = batch.forgotten { held.note(forgotten, in: state, &block) }
             if let seen = batch.seen {
-                inherit(batch.meeting, in: state, &block)
-                note(seen, in: state, &block)
+                held.inherit(batch.meeting, in: state, &block)
+                held.note(seen, in: state, &block)
             }
             if let (peer, checkpoint) = batch.checkpoint {
-                note(checkpoint, of: peer, in: state, &block)
+                held.note(checkpoint, of: peer, in: state, &block)
             }
-            try append(
+            try held.append(
                 batch.notes, stamps: stamps, replaced: replaced, to: &block, memtable: memtable)
             // What is noted of a dataset may be news to its peers.
-            if !batch.notes.isEmpty { touch(state) }
+            if !batch.notes.isEmpty { held.touch(state) }
             return formerID != state.recordsID ? formerID : 0
         }
         guard let retired else { return moved }
@@ -67,8 +67,10 @@ extension Engine {
         if retired != 0 { try forget(retired) }
         return []
     }
+}
 
-    /// Applies the writes of a batch, and returns what each became. Under `monitor`.
+extension EngineState {
+    /// Applies the writes of a batch, and returns what each became.
     func apply(
         _ writes: [ReplicatedWrite], to state: DatasetState,
         _ block: inout LogBlockWriter, _ memtable: Memtable
@@ -85,9 +87,8 @@ extension Engine {
         return dots
     }
 
-    /// The keys of a batch of which another version is here than the one it goes by. Under
-    /// `monitor`.
-    private func moved(
+    /// The keys of a batch of which another version is here than the one it goes by.
+    fileprivate func moved(
         of batch: ReplicationBatch, in state: DatasetState
     ) throws(StoreError) -> [[UInt8]] {
         var moved: [[UInt8]] = []
@@ -101,7 +102,9 @@ extension Engine {
         }
         return moved
     }
+}
 
+extension EngineParts {
     func checkBounds(of batch: ReplicationBatch) throws(StoreError) {
         for write in batch.writes {
             guard (1...Limits.keyBytesMax).contains(write.key.count),
@@ -121,7 +124,9 @@ extension Engine {
             batch.lifecycle?.time.rawValue ?? 0 < UInt64(Int64.max)
         else { throw .beyondLimits }
     }
+}
 
+extension EngineState {
     func bytesMax(
         of batch: ReplicationBatch, into state: DatasetState
     ) throws(StoreError) -> Int {
@@ -178,7 +183,6 @@ extension Engine {
         return items
     }
 
-    /// Under `monitor`.
     private func currentVersion(
         of key: [UInt8], in state: DatasetState
     ) throws(StoreError) -> Version? {
@@ -236,12 +240,12 @@ extension Engine {
         }
     }
 
-    /// The count that this store gives out next. Under `monitor`.
-    private func nextCount(of state: DatasetState) -> Dot {
+    /// The count that this store gives out next.
+    fileprivate func nextCount(of state: DatasetState) -> Dot {
         Dot(replica: replicaID, counter: state.vector[replicaID] + 1)
     }
 
-    /// Stores a version as it is. Under `monitor`.
+    /// Stores a version as it is.
     func adopt(
         _ version: Version, _ kind: EntryKind, _ key: ByteView, _ value: ByteView,
         expiresAt: UInt64, into state: DatasetState, _ block: inout LogBlockWriter,
@@ -258,7 +262,7 @@ extension Engine {
     }
 
     /// The present id cannot be disowned: counters given out under it would be given out again.
-    private func disown(
+    fileprivate func disown(
         _ replica: ReplicaID, isSettled: Bool, in state: DatasetState,
         _ block: inout LogBlockWriter
     ) {
@@ -291,7 +295,7 @@ extension Engine {
     // MARK: - Lifecycle
 
     /// Joins a lifecycle, wipes what it wipes, and gives a dataset an id if it is to have one.
-    private func applyLifecycle(
+    fileprivate func applyLifecycle(
         of batch: ReplicationBatch, to state: DatasetState, _ block: inout LogBlockWriter,
         _ memtable: Memtable
     ) throws(StoreError) {
@@ -402,15 +406,17 @@ extension Engine {
                 + LogBlockWriter.definitionBytesMax(record.version.vector.union(state.vector))
         }
     }
+}
 
+extension Engine {
     /// Draws a new ReplicaID, under which nobody has seen anything yet.
     func renewReplicaID() throws(StoreError) {
         let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-        _ = try commitBlock(.disk) {
+        _ = try commitBlock(.disk) { held in
             StateItem.renamed(id).byteCount
-        } write: { (block, _) throws(StoreError) -> Void? in
+        } write: { (held, block, _) throws(StoreError) -> Void? in
             block.append(.renamed(id))
-            takeReplicaID(id)
+            held.takeReplicaID(id)
             return ()
         }
     }

@@ -7,29 +7,31 @@
 // 3. The segments without the tombstones take the place of the old ones.
 // A crash between 2 and 3 leaves tombstones that count as forgotten and go with the next merge.
 
-extension Engine {
+extension EngineParts {
     /// What was superseded at this time or later is kept for its age: milliseconds since 1970.
-    private var agedBefore: UInt64 {
+    fileprivate var agedBefore: UInt64 {
         let age = options.historyAge.millisecondsClamped
         guard age > 0 else { return .max }
         let now = storage.wallClockMilliseconds()
         return now > age ? now - age + 1 : 0
     }
+}
 
-    /// What of a dataset is still needed. Takes `monitor`.
+extension Engine {
+    /// What of a dataset is still needed.
     func retention(of dataset: DatasetID) throws(StoreError) -> Retention {
         let isSystem = Limits.systemDatasetNumbers.contains(dataset)
         let agedBefore = isSystem ? .max : agedBefore
-        let (kept, name) = try withState(numbered: dataset) { state in
+        let (kept, name) = try withState(numbered: dataset) { held, state in
             let own = ownIDs
             let retention = Retention(
-                isLive: state?.recordsID == dataset || datasetNumbers.isRetiring(dataset),
+                isLive: state?.recordsID == dataset || held.datasetNumbers.isRetiring(dataset),
                 historyVersions: isSystem ? 0 : options.historyVersions, agedBefore: agedBefore,
                 dirtiness: state?.dirtiness(ownIDs: own)
                     ?? Dirtiness(ownIDs: own, acknowledged: VersionVector()),
                 tombstones: isSystem
                     ? TombstoneRule(isSolitary: true)
-                    : state.map { tombstoneRule(for: $0) } ?? .keepAll)
+                    : state.map { held.tombstoneRule(for: $0) } ?? .keepAll)
             return (retention, state?.name)
         }
         // Of a key to which a write is held, a tombstone says whether that still counts.
@@ -42,11 +44,11 @@ extension Engine {
     }
 
     /// Whether a write to a dataset is held because of its date, in the store's own dataset
-    /// ``SystemDataset/quarantine``. One look. Takes `monitor`.
+    /// ``SystemDataset/quarantine``. One look.
     private func isHoldingWrites(to name: String) throws(StoreError) -> Bool {
         let quarantine = SystemDataset.quarantine.number
         // Most stores never held anything.
-        guard try withState(numbered: quarantine, { $0 != nil }) else { return false }
+        guard try withState(numbered: quarantine, { $1 != nil }) else { return false }
         var steps = try ScanSteps(
             momentAsStored(), dataset: quarantine, range: .prefix(SystemDataset.prefix(of: name)),
             order: .forward, includingDeleted: false)
@@ -60,9 +62,10 @@ extension Engine {
         if !retention.tombstones.isSolitary { retention.tombstones = .keepAll }
         return retention
     }
+}
 
-    /// Under `monitor`.
-    private func tombstoneRule(for state: DatasetState) -> TombstoneRule {
+extension EngineState {
+    fileprivate func tombstoneRule(for state: DatasetState) -> TombstoneRule {
         guard !options.plantedBugs.contains(.collectTombstonesEarly) else {
             return TombstoneRule(isSolitary: true)
         }
@@ -82,27 +85,30 @@ extension Engine {
         rule.latestBelieved = latestBelieved
         return rule
     }
+}
 
+extension Engine {
     /// Notes, durably, of which deletions nothing will be left, before their tombstones go: so that
     /// whoever lacks one of them is known for it from then on.
     func noteForgotten(_ forgotten: [DatasetID: ForgottenDeletions]) throws(StoreError) {
         guard !forgotten.isEmpty else { return }
         for (id, deletions) in forgotten.sorted(by: { $0.key < $1.key }) {
-            var name = monitor.withLock { catalog.state(numbered: id)?.name }
+            var name = withLock { held in held.catalog.state(numbered: id)?.name }
             if name == nil { name = try records.name(ofNumber: id) }
             guard let name, let state = try existingState(named: name) else { continue }
-            _ = try commitBlock(.memory) {
+            _ = try commitBlock(.memory) { held in
                 StateItem.forgotten(deletions, name: name).byteCount
-            } write: { (block, _) throws(StoreError) -> Void? in
+            } write: { (held, block, _) throws(StoreError) -> Void? in
                 guard state.recordsID == id else { return nil }
-                note(deletions, in: state, &block)
+                held.note(deletions, in: state, &block)
                 return ()
             }
         }
         try syncAll()
     }
+}
 
-    /// Under `monitor`.
+extension EngineState {
     func note(
         _ forgotten: ForgottenDeletions, in state: DatasetState, _ block: inout LogBlockWriter
     ) {

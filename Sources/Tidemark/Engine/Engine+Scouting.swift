@@ -31,69 +31,98 @@ struct ScoutRequest {
     }
 }
 
-extension Engine {
+/// What the scout is asked for, and the deletions that lead to it.
+struct ScoutOrders {
+    /// The deletions that came last.
+    var row = DeletionRow()
+    /// Of several requests the last, with what joins it.
+    private var request: ScoutRequest?
+    /// Whether the scout is on its way.
+    private var isUnderWay = false
+
+    /// Whether nothing is asked for and nothing is under way.
+    var isIdle: Bool { request == nil && !isUnderWay }
+
+    mutating func ask(for next: ScoutRequest) {
+        if request == nil {
+            request = next
+        } else {
+            request?.join(next)
+        }
+    }
+
+    /// What is to be done now, after which comes ``end()``; nil if there is nothing.
+    mutating func begin() -> ScoutRequest? {
+        guard !isUnderWay, let next = request else { return nil }
+        (request, isUnderWay) = (nil, true)
+        return next
+    }
+
+    mutating func end() {
+        precondition(isUnderWay, "the scout comes back and never went")
+        isUnderWay = false
+    }
+}
+
+extension EngineParts {
     /// Whether there is a thread for it: where merging does not go by itself, nor does this.
     var hasScout: Bool {
         options.compactsAutomatically && !options.runsInline && !options.isReadOnly
     }
+}
 
+extension EngineState {
     // MARK: - Asking
 
-    /// Takes note of a deletion. Under `monitor`.
+    /// Takes note of a deletion.
     @inline(__always)
     func noteDeletion(of key: ByteView, in dataset: DatasetID, _ memtable: Memtable) {
-        if deletionRow.add(key, in: dataset) { lookAtRow(endingAt: key, in: dataset, memtable) }
+        if scouting.row.add(key, in: dataset) { lookAtRow(endingAt: key, in: dataset, memtable) }
     }
 
-    /// Under `monitor`.
     @inline(never)
     private func lookAtRow(
         endingAt key: ByteView, in dataset: DatasetID, _ memtable: Memtable
     ) {
-        guard let isInOrder = memtable.deletesInOrder(dataset) else { return deletionRow.wait() }
+        guard let isInOrder = memtable.deletesInOrder(dataset) else { return scouting.row.wait() }
         if isInOrder {
             // Of a row that goes down the last is the first that a walk comes to.
-            let isDownward = KeyRange.compare(key, deletionRow.start) < 0
+            let isDownward = KeyRange.compare(key, scouting.row.start) < 0
             let request = ScoutRequest(
-                dataset: dataset, start: isDownward ? key.array : deletionRow.start)
-            if scoutRequest == nil {
-                scoutRequest = request
-            } else {
-                scoutRequest?.join(request)
-            }
+                dataset: dataset, start: isDownward ? key.array : scouting.row.start)
+            scouting.ask(for: request)
             if hasScout { scoutChanged.broadcast() }
         }
-        deletionRow.begin(at: key)
+        scouting.row.begin(at: key)
     }
+}
 
+extension Engine {
     // MARK: - The scout
 
     /// The body of the scout's thread.
     func runScouting() {
-        monitor.lock()
-        defer { monitor.unlock() }
-        while !isClosed {
-            if !scoutOnce() { monitor.wait(for: scoutChanged) }
+        withLock { held in
+            while !held.isClosed {
+                if !held.scoutOnce() { held.wait(for: held.scoutChanged) }
+            }
         }
     }
+}
 
-    /// Does what was asked for last. Under `monitor`, which it gives up meanwhile. Returns false if
-    /// nothing was.
+extension EngineState {
+    /// Does what was asked for last. It gives the lock up meanwhile. Returns false if nothing was.
     func scoutOnce() -> Bool {
-        guard let request = scoutRequest else { return false }
-        scoutRequest = nil
-        isScouting = true
-        do {
-            monitor.unlock()
-            defer { monitor.lock() }
-            // A block that cannot be read is for whoever wants what is in it.
-            try? scout(request)
-        }
-        isScouting = false
+        guard let request = scouting.begin() else { return false }
+        // A block that cannot be read is for whoever wants what is in it.
+        unlocked { engine in try? engine.scout(request) }
+        scouting.end()
         scoutChanged.broadcast()
         return true
     }
+}
 
+extension Engine {
     /// Passes over dead records from a key on, up to the first live one, and notes that nothing
     /// lives there. O(dead records that are in no gap yet).
     ///
@@ -107,19 +136,23 @@ extension Engine {
             start = try scoutPart(of: request.dataset, from: first, countMax: partMax)
         }
     }
+}
 
+extension EngineParts {
     /// Dead records that are passed over in one go: what takes some ten milliseconds, for which it
     /// keeps its view. Not fewer, since a writer of batches lets nobody in between for as long as
     /// each takes.
     static let scoutedMax = 65_536
+}
 
+extension Engine {
     /// Returns where to go on; nil at a live record or at the end.
     private func scoutPart(
         of dataset: DatasetID, from key: [UInt8], countMax: Int
     ) throws(StoreError) -> [UInt8]? {
-        let (moment, putCount) = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
-            return (momentNow(), counted.puts)
+        let (moment, putCount) = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            return (momentNow(), held.counted.puts)
         }
         var start = key
         let known = unsafe key.withUnsafeBytes {
@@ -154,7 +187,7 @@ extension Engine {
                 continue
             }
             // Closing waits for this thread.
-            if refusesReaders.load(ordering: .relaxed) { try checkReadable() }
+            if published.refusesReaders.load(ordering: .relaxed) { try checkReadable() }
             if let next = gaps.gap(around: entry.key, in: dataset, at: moment) {
                 guard let upperBound = next.upperBound else { break walk }
                 try KeyPosition(dataset: dataset, key: upperBound).withPosition {
@@ -178,7 +211,7 @@ extension Store {
     /// Does what the scout was asked for, as its thread does, and returns whether it was asked. For
     /// stores without that thread.
     package func scoutStep() -> Bool {
-        engine.monitor.withLock { engine.scoutOnce() }
+        engine.withLock { held in held.scoutOnce() }
     }
 
     /// For tests: has the dead records of a dataset passed over from a key on.

@@ -29,8 +29,8 @@ struct SealJob {
     var progress = SealProgress.begun
 }
 
-extension Engine {
-    /// Under `monitor`, at the end of a log.
+extension EngineState {
+    /// At the end of a log.
     func sealJob(for memtable: Memtable, nextLog: UInt64) -> SealJob {
         SealJob(
             memtable: memtable, states: ChangedStates(catalog.takeTouched()),
@@ -43,106 +43,89 @@ extension Engine {
     /// where a log was filled before, since to make one takes as long as to fill a good part of one
     /// by batches.
     func prepareNextLogIfDue() {
-        let parts = keyCountBefore > 0 ? 16 : 4
-        guard preparedLog == nil, !isPreparing, let active,
+        let parts = supply.keyCountBefore > 0 ? 16 : 4
+        guard let active,
             active.log.appended > active.log.capacity / parts
                 || active.nodeBytes > budget.memtableBytesMax / parts
         else { return }
-        isPreparing = true
-        monitor.broadcast()
+        if supply.ask() { broadcast() }
     }
+}
 
+extension Engine {
     /// The body of the sealing threads: seals what waits.
     func runSealing() {
-        monitor.lock()
-        defer { monitor.unlock() }
-        while true {
-            if failure == nil, indexToSeal != nil {
-                sealNext()
-            } else if isClosed {
-                return
-            } else {
-                monitor.wait()
+        withLock { held in
+            while true {
+                if held.failure == nil, held.indexToSeal != nil {
+                    held.sealNext()
+                } else if held.isClosed {
+                    return
+                } else {
+                    held.wait()
+                }
             }
         }
     }
+}
 
-    /// Whether a log is being sealed, or what it held in memory is being let go. Under `monitor`.
-    var isSealing: Bool { sealingCount > 0 }
-
-    /// Whether what a log held in memory, which is sealed, is being let go. Under `monitor`.
-    var isLettingGo: Bool { sealingCount > sealQueue.count { $0.isBegun } }
-
-    /// The oldest log that waits and that nobody seals, if it may be sealed now. Under `monitor`.
-    private var indexToSeal: Int? {
-        guard let index = sealQueue.firstIndex(where: { !$0.isBegun }) else { return nil }
-        return index == 0 || maySealBeside(sealQueue[index].memtable) ? index : nil
+extension EngineState {
+    /// The oldest log that waits and that nobody seals, if it may be sealed now.
+    fileprivate var indexToSeal: Int? {
+        guard let index = sealing.indexToBegin else { return nil }
+        return index == 0 || maySealBeside(sealing.jobs[index].memtable) ? index : nil
     }
 
-    /// Whether a log may be sealed while an older one is. Under `monitor`.
+    /// Whether a log may be sealed while an older one is.
     private func maySealBeside(_ memtable: Memtable) -> Bool {
-        guard sealingCount < 2, currentView.runs.count < Self.runsYieldMax else { return false }
-        return hasRoomBeside(memtable) || (budget.lendsMergeShare && !isCompacting)
+        guard sealing.threadCount < 2, currentView.runs.count < Self.runsYieldMax else {
+            return false
+        }
+        return sealing.hasRoom(beside: memtable, in: budget)
+            || (budget.lendsMergeShare && !turn.isTaken)
     }
 
-    /// Whether the memtables that wait leave room for sealing one of them beside another. Whatever
-    /// comes after them has a share of its own. Under `monitor`.
-    private func hasRoomBeside(_ memtable: Memtable) -> Bool {
-        let waitingBytes = sealQueue.reduce(0) { $0 + $1.memtable.byteCount }
-        let sealingBytes = memtable.count * MemoryBudget.sealingBytesEachEntry
-        return waitingBytes + sealingBytes <= Limits.sealQueueMax * budget.memtableBytesMax
-    }
-
-    /// Seals the oldest log that waits and may be sealed. Under `monitor`, which it gives up while
-    /// that is written.
+    /// Seals the oldest log that waits and may be sealed. It gives the lock up while that is
+    /// written.
     func sealNext() {
         guard let index = indexToSeal else { return }
-        sealQueue[index].isBegun = true
-        let number = sealQueue[index].memtable.log.number
-        let loanCount = index > 0 && !hasRoomBeside(sealQueue[index].memtable) ? 1 : 0
-        sealingCount += 1
-        mergeShareLoans += loanCount
-        let result: Result<Void, StoreError>
-        do {
-            monitor.unlock()
-            defer { monitor.lock() }
-            result = Result { () throws(StoreError) in
-                try self.sealLog(number, isOldest: index == 0)
+        let number = sealing.jobs[index].memtable.log.number
+        let borrows =
+            index > 0 && !sealing.hasRoom(beside: sealing.jobs[index].memtable, in: budget)
+        sealing.begin(at: index, borrows: borrows)
+        let result = unlocked { engine in
+            defer {
+                engine.views.reclaim()
+                engine.letGoOfStates()
             }
-            views.reclaim()
-            letGoOfStates()
+            return Result { () throws(StoreError) in
+                try engine.sealLog(number, isOldest: index == 0)
+            }
         }
-        sealingCount -= 1
-        mergeShareLoans -= loanCount
+        sealing.end(borrowed: borrows)
         if case .failure(let error) = result { stopWriting(error) }
-        monitor.broadcast()
+        broadcast()
     }
 
-    /// Under `monitor`, which it gives up while the file is written.
+    /// Makes the next log. It gives the lock up while the file is written.
     func prepareLog() {
         let number = takeNumber()
-        let keysExpected = keysExpected(after: keyCountBefore)
-        let result: Result<LogSegment, StoreError>
-        var keys: KeyTable?
-        do {
-            monitor.unlock()
-            defer { monitor.lock() }
-            result = Result { () throws(StoreError) in try self.makePreparedLog(number) }
-            if keysExpected > 0 { keys = KeyTable(keysExpected: keysExpected) }
+        let keysExpected = keysExpected(after: supply.keyCountBefore)
+        let (result, keys) = unlocked { engine in
+            let log = Result { () throws(StoreError) in try engine.makePreparedLog(number) }
+            return (log, keysExpected > 0 ? KeyTable(keysExpected: keysExpected) : nil)
         }
-        isPreparing = false
-        preparedKeys = keys
-        switch result {
-        case .success(let log): preparedLog = log
+        supply.add(try? result.get(), keys: keys)
         // Nothing is lost yet: the commit that needs the room will meet the same failure.
-        case .failure(let error): stopWriting(error)
-        }
-        monitor.broadcast()
+        if case .failure(let error) = result { stopWriting(error) }
+        broadcast()
     }
+}
 
+extension EngineParts {
     /// A log for later, in place for stores where commits are not synced: else the next sync would
     /// write all of it.
-    private func makePreparedLog(_ number: UInt64) throws(StoreError) -> LogSegment {
+    fileprivate func makePreparedLog(_ number: UInt64) throws(StoreError) -> LogSegment {
         let log = try makeOrReuseLog(number)
         if options.durability != .disk { log.populateForWriting() }
         return log
@@ -165,10 +148,12 @@ extension Engine {
         try storage.syncDirectory(path)
         return log
     }
+}
 
+extension Engine {
     /// A function of its own, so that nothing of the job is held any more when it returns.
-    private func sealLog(_ number: UInt64, isOldest: Bool) throws(StoreError) {
-        let job = monitor.withLock { sealQueue.first { $0.memtable.log.number == number } }
+    fileprivate func sealLog(_ number: UInt64, isOldest: Bool) throws(StoreError) {
+        let job = withLock { held in held.sealing.job(ofLog: number) }
         if let job { try seal(job, isOldest: isOldest) }
     }
 
@@ -193,9 +178,9 @@ extension Engine {
         phases.sort = lap(&lapStart)
         _ = try merge.write(to: writer)
         phases.write = lap(&lapStart)
-        monitor.withLock {
-            note(.written, ofSealing: job.memtable)
-            monitor.broadcast()
+        withLock { held in
+            held.note(.written, ofSealing: job.memtable)
+            held.broadcast()
         }
         let run = try finish(writer)
         phases.sync = writer.syncNanoseconds
@@ -213,15 +198,15 @@ extension Engine {
         recycler.retire(job.memtable.log)
     }
 
-    /// Waits until the log is the oldest one that is not sealed. Takes `monitor`.
+    /// Waits until the log is the oldest one that is not sealed.
     private func awaitTurn(of job: SealJob) throws(StoreError) {
-        try monitor.withLock { () throws(StoreError) in
-            while sealQueue.first?.memtable !== job.memtable {
+        try withLock { (held) throws(StoreError) in
+            while held.sealing.oldestLog != job.memtable.log.number {
                 // The one before will not be sealed any more.
-                if let failure { throw failure }
-                monitor.wait()
+                if let failure = held.failure { throw failure }
+                held.wait()
             }
-            if let failure { throw failure }
+            if let failure = held.failure { throw failure }
         }
     }
 
@@ -229,44 +214,48 @@ extension Engine {
 
     /// Ends the active log and waits until it is sealed, if that is wanted.
     ///
-    /// - Parameter isWanted: asked under `monitor`.
-    func sealLog(if isWanted: () -> Bool) throws(StoreError) {
-        monitor.lock()
-        defer { monitor.unlock() }
-        try checkOpen()
-        guard isWanted() else { return }
-        while mayNotRotate {
-            awaitBackgroundOrWriter()
-            try checkWritable()
+    /// - Parameter isWanted: asked under the lock.
+    func sealLog(if isWanted: (EngineState) -> Bool) throws(StoreError) {
+        try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            guard isWanted(held) else { return }
+            while held.mayNotRotate {
+                held.awaitBackgroundOrWriter()
+                try held.checkWritable()
+            }
+            try held.sealActiveLog()
         }
-        try sealActiveLog()
     }
+}
 
+extension EngineState {
     /// Whether the active log may not be ended now: the next one is being made, too many wait, or
-    /// somebody writes to it. Under `monitor`.
+    /// somebody writes to it.
     var mayNotRotate: Bool {
-        isPreparing || isWritingWithoutLock || sealQueue.count >= Limits.sealQueueMax
+        supply.isAwaited || isWritingWithoutLock || sealing.isFull
     }
 
-    /// Waits until that may be otherwise. Under `monitor`, which it gives up meanwhile.
+    /// Waits until that may be otherwise, without the lock.
     func awaitBackgroundOrWriter() {
         if isWritingWithoutLock { awaitWriter() } else { awaitBackground() }
     }
 
     /// Ends the active log, unless nothing is in it, and waits until all that waits is sealed.
-    /// Under `monitor`, which it gives up meanwhile, and when no log is being made.
+    /// It gives the lock up meanwhile. To be called when no log is being made.
     func sealActiveLog() throws(StoreError) {
         if let active, !active.isEmpty || catalog.hasTouched {
             try rotate()
         }
-        let last = sealQueue.last?.memtable.log.number ?? 0
+        let last = sealing.newestLog ?? 0
         // A job that somebody held on to would keep the states of its datasets in memory.
-        while sealQueue.first.map({ $0.memtable.log.number <= last }) ?? false {
+        while sealing.oldestLog.map({ $0 <= last }) ?? false {
             awaitBackground()
             try checkWritable()
         }
     }
+}
 
+extension Engine {
     // MARK: - Runs
 
     /// Begins the segments of a new run as they are needed.
@@ -275,7 +264,7 @@ extension Engine {
     func runWriter(movingValuesOf sparse: Set<UInt64> = []) -> SegmentRunWriter {
         SegmentRunWriter { [self] () throws(StoreError) in
             try ownership?.check()
-            let number = monitor.withLock { takeNumber() }
+            let number = withLock { held in held.takeNumber() }
             return try SegmentWriter(
                 number: number, path: filePath(FileName.sealed(number)),
                 identity: identity,
@@ -315,35 +304,21 @@ extension Engine {
     private func install(
         _ new: SegmentRun, sealing job: SealJob, _ phases: SealPhases, since start: UInt64
     ) {
-        monitor.withLock {
+        withLock { held in
             views.replace { view in
                 view.with(
                     memtables: view.memtables.filter { $0 !== job.memtable },
                     runs: [new] + view.runs)
             }
-            sealQueue.removeFirst()
-            updatePace()
-            counted.bytesSealedAway += Int64(job.memtable.log.appended)
-            counted.longKeySearches += job.memtable.longSearches
-            catalog.noteSealed()
-            durability.noteSealed(job.memtable.log)
-            isCompactionWanted = true
-            noteSealed(job, as: new, phases, since: start)
-            monitor.broadcast()
+            held.sealing.removeOldest()
+            held.updatePace()
+            held.counted.bytesSealedAway += Int64(job.memtable.log.appended)
+            held.counted.longKeySearches += job.memtable.longSearches
+            held.catalog.noteSealed()
+            held.durability.noteSealed(job.memtable.log)
+            held.turn.isWanted = true
+            held.noteSealed(job, as: new, phases, since: start)
+            held.broadcast()
         }
-    }
-
-    /// Changes the manifest on disk, then in memory. Sealing and compaction do so in turn.
-    func updateManifest(_ change: (inout Manifest) -> Void) throws(StoreError) {
-        manifestLock.lock()
-        defer { manifestLock.unlock() }
-        var changed = monitor.withLock {
-            var copy = manifest
-            copy.nextNumber = max(copy.nextNumber, nextNumber)
-            return copy
-        }
-        change(&changed)
-        try changed.write(in: path, storage: storage, ownership: ownership)
-        monitor.withLock { manifest = changed }
     }
 }

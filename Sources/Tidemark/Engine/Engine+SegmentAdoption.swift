@@ -12,8 +12,7 @@
 // The entries have no place in the sequence of commits; a reader of an earlier moment has another
 // number of the dataset, and an older view.
 
-extension Engine {
-    /// Under `monitor`.
+extension EngineState {
     func canAdopt(_ offer: SegmentOffer, into state: DatasetState) -> Bool {
         // Versions of our own that we do not know would be a sign that this store went back in
         // time, and what the deletion of the dataset wiped must not come back.
@@ -34,12 +33,14 @@ extension Engine {
 
     /// The dataset that has the number, which may be any: several are taken over side by side. nil
     /// if it has entries of that number.
-    private func emptyHolder(of number: DatasetID) -> DatasetState? {
+    fileprivate func emptyHolder(of number: DatasetID) -> DatasetState? {
         catalog.state(numbered: number).flatMap { holder in
             holder.isVisible && holder.neverHadRecords ? holder : nil
         }
     }
+}
 
+extension Engine {
     /// Makes segments part of the store. False if the dataset has got records meanwhile; then the
     /// files are still there and belong to nothing.
     ///
@@ -83,15 +84,15 @@ extension Engine {
 
     /// Takes the right to compact, and nothing more.
     func takeCompaction() throws(StoreError) {
-        try monitor.withLock { () throws(StoreError) in
-            try checkWritable()
-            try checkIsNoCompactor()
+        try withLock { (held) throws(StoreError) in
+            try held.checkWritable()
+            try held.checkIsNoCompactor()
             // As a merge does, it makes segments.
-            while isCompacting || mergeShareLoans > 0 {
-                awaitBackground()
-                try checkWritable()
+            while held.turn.isTaken || held.sealing.loanCount > 0 {
+                held.awaitBackground()
+                try held.checkWritable()
             }
-            compactor = CurrentThread.id
+            held.turn.take()
         }
     }
 
@@ -100,21 +101,21 @@ extension Engine {
         for offer: SegmentOffer, _ state: DatasetState
     ) throws(StoreError) -> Bool {
         var isFree = false
-        _ = try commitBlock(.disk) {
-            guard let holder = emptyHolder(of: offer.dataset) else { return 0 }
+        _ = try commitBlock(.disk) { held in
+            guard let holder = held.emptyHolder(of: offer.dataset) else { return 0 }
             let empty = AdoptedState(
                 records: .max, isVisible: true, lifecycle: holder.lifecycle)
             return StateItem.adopted(empty, name: holder.name).byteCount
-        } write: { (block, _) throws(StoreError) -> Void? in
-            guard canAdopt(offer, into: state) else { return nil }
-            guard let holder = emptyHolder(of: offer.dataset) else {
-                datasetNumbers.take(offer.dataset)
+        } write: { (held, block, _) throws(StoreError) -> Void? in
+            guard held.canAdopt(offer, into: state) else { return nil }
+            guard let holder = held.emptyHolder(of: offer.dataset) else {
+                held.datasetNumbers.take(offer.dataset)
                 isFree = true
                 return nil
             }
             let empty = AdoptedState(
-                records: try takeDatasetID(), isVisible: true, lifecycle: holder.lifecycle)
-            adopt(empty, in: holder, &block)
+                records: try held.takeDatasetID(), isVisible: true, lifecycle: holder.lifecycle)
+            held.adopt(empty, in: holder, &block)
             isFree = true
             return ()
         }
@@ -129,8 +130,8 @@ extension Engine {
         let forgotten = offer.knowledge.forgotten
         var whole = adopted
         var checkpoint = PeerCheckpoint()
-        let shown: Void? = try commitBlock(.disk, waking: state.name) { () throws(StoreError) in
-            try check(notes)
+        let shown: Void? = try commitBlock(.disk, waking: state.name) { (held) throws(StoreError) in
+            try held.check(notes)
             whole.lifecycle = state.lifecycle.joined(with: adopted.lifecycle)
             // All of ours is the peer's, too.
             checkpoint = state.peers[peer] ?? PeerCheckpoint()
@@ -140,28 +141,30 @@ extension Engine {
             return StateItem.adopted(whole, name: state.name).byteCount
                 + StateItem.forgotten(forgotten, name: state.name).byteCount
                 + StateItem.checkpoint(checkpoint, of: peer, name: state.name).byteCount
-                + bytesMax(of: notes)
-        } write: { (block, memtable) throws(StoreError) -> Void? in
+                + held.bytesMax(of: notes)
+        } write: { (held, block, memtable) throws(StoreError) -> Void? in
             guard state.isVisible, state.neverHadRecords,
                 offer.knowledge.lifecycle.wiped.covers(state.lifecycle.wiped)
             else { return nil }
-            let replaced = try replacedVectors(of: notes)
+            let replaced = try held.replacedVectors(of: notes)
             views.replace { $0.with(runs: $0.runs + runs) }
             let number = state.recordsID
-            adopt(whole, in: state, &block)
-            note(forgotten, in: state, &block)
+            held.adopt(whole, in: state, &block)
+            held.note(forgotten, in: state, &block)
             // No entry ever had it, so that it may do for another dataset.
-            datasetNumbers.giveBack(number)
-            note(checkpoint, of: peer, in: state, &block)
-            try append(notes, replaced: replaced, to: &block, memtable: memtable)
-            isCompactionWanted = true
+            held.datasetNumbers.giveBack(number)
+            held.note(checkpoint, of: peer, in: state, &block)
+            try held.append(notes, replaced: replaced, to: &block, memtable: memtable)
+            held.turn.isWanted = true
             return ()
         }
         return shown != nil
     }
+}
 
-    /// Puts a state that is taken over into the log and into effect. Under `monitor`.
-    private func adopt(
+extension EngineState {
+    /// Puts a state that is taken over into the log and into effect.
+    fileprivate func adopt(
         _ adopted: AdoptedState, in state: DatasetState, _ block: inout LogBlockWriter
     ) {
         block.append(.adopted(adopted, name: state.name))

@@ -11,8 +11,8 @@ extension Engine {
         guard !options.isReadOnly else { return }
         let sealed = try records.state(named: state.name)
         let (id, syncCount) = (sealed?.recordsID ?? 0, sealed?.syncCount ?? 0)
-        try sealLog {
-            failure == nil
+        try sealLog { held in
+            held.failure == nil
                 && (state.recordsID != id || state.syncCount &- syncCount > Self.unsealedCountMax)
         }
     }
@@ -20,8 +20,8 @@ extension Engine {
     func segmentOffer(
         of state: DatasetState, bytesMin: UInt64
     ) throws(StoreError) -> SegmentOffer? {
-        let (view, id, lifecycle, forgotten) = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        let (view, id, lifecycle, forgotten) = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return (
                 currentView, state.isVisible ? state.recordsID : 0, state.lifecycle,
                 state.forgotten

@@ -13,8 +13,8 @@ extension Engine {
         of state: DatasetState, _ kind: SumKind, forgotten: VersionVector = VersionVector(),
         isExchange: Bool, tell: ((UInt64) -> Void)? = nil
     ) throws(StoreError) -> RecordSums {
-        let (moment, id, knowledge) = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        let (moment, id, knowledge) = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             guard isExchange || state.isVisible else { throw .datasetNotFound(state.name) }
             return (momentNow(), state.recordsID, state.knowledge)
         }

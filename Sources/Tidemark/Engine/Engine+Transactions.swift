@@ -46,9 +46,11 @@ extension Engine {
         }
         reads.checkedThrough = now.sequenceMax
     }
+}
 
-    /// Under `monitor`. O(min(k, c) + c if there are ranges) for k keys read and c changes of
-    /// their datasets since the moment.
+extension EngineState {
+    /// Checks a transaction right before it is written. O(min(k, c) + c if there are ranges) for k
+    /// keys read and c changes of their datasets since the moment.
     /// - Throws: `transactionConflict`; `corruption` and `inputOutput` if a log was sealed since
     ///   ``validateAhead(_:)`` looked.
     func validate(_ reads: TransactionReads) throws(StoreError) {
@@ -66,10 +68,12 @@ extension Engine {
             }
         }
     }
+}
 
+extension EngineParts {
     /// A dataset that was deleted has another id when it is made again. One that took over the
     /// records of a replica may have had the id before, and another in between.
-    private func checkIsThere(
+    fileprivate func checkIsThere(
         _ dataset: DatasetReads, since sequence: UInt64
     ) throws(StoreError) {
         guard dataset.state.visibleID == dataset.id, dataset.state.hasKeptID(since: sequence)
@@ -78,14 +82,15 @@ extension Engine {
         }
     }
 
-    private func isInMemtables(since sequence: UInt64, of view: ReadView) -> Bool {
+    fileprivate func isInMemtables(since sequence: UInt64, of view: ReadView) -> Bool {
         view.memtables.last.map { $0.sequenceBase <= sequence } ?? false
     }
+}
 
+extension EngineState {
     // MARK: - By memtables alone
 
-    /// Under `monitor`.
-    private func hasChanged(
+    fileprivate func hasChanged(
         _ dataset: DatasetReads, since: UInt64, in view: ReadView
     ) -> Bool {
         let looksAtChanges =
@@ -114,8 +119,10 @@ extension Engine {
         }
         return false
     }
+}
 
-    private func hasChanged(
+extension EngineParts {
+    fileprivate func hasChanged(
         _ key: [UInt8], of dataset: DatasetReads, readAt count: UInt64, since: UInt64,
         in view: ReadView
     ) -> Bool {
@@ -137,7 +144,7 @@ extension Engine {
     // MARK: - By sync counts
 
     /// Compares what was read with what is there at another moment.
-    private func validateWhole(
+    fileprivate func validateWhole(
         _ dataset: DatasetReads, _ reads: TransactionReads, at now: Moment
     ) throws(StoreError) {
         for (key, count) in dataset.keys {
@@ -158,7 +165,7 @@ extension Engine {
         guard !hasChanged else { throw .transactionConflict(dataset.state.name) }
     }
 
-    private func hasChange(
+    fileprivate func hasChange(
         of dataset: DatasetReads, since: UInt64, through now: Moment
     ) -> Bool {
         for memtable in now.view.memtables {
@@ -177,7 +184,7 @@ extension Engine {
 
     /// Looks only at segments that were not there at the first moment, and in them at changes
     /// after the last one that was.
-    private func hasSealedChange(
+    fileprivate func hasSealedChange(
         of dataset: DatasetReads, _ then: Moment, _ now: Moment
     ) throws(StoreError) -> Bool {
         let since = try lastCount(of: dataset.id, at: then)
@@ -203,7 +210,7 @@ extension Engine {
 
     /// The sync count of the last change of a dataset that is there at a moment. Later ones may
     /// have been there and be forgotten; nothing of them is left to be taken for a change.
-    private func lastCount(
+    fileprivate func lastCount(
         of id: DatasetID, at moment: Moment
     ) throws(StoreError) -> UInt64 {
         for memtable in moment.view.memtables {

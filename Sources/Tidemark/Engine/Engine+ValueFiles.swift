@@ -16,7 +16,7 @@
 // became sparse, and the next merge of that run may be far off. Therefore a run is rewritten for
 // its own sake once that gives up at least as many bytes as the run has itself.
 
-extension Engine {
+extension EngineParts {
     /// How much the segments of a view use of each value file.
     func valueTable(of view: ReadView) -> SegmentValueRows {
         var table = SegmentValueRows()

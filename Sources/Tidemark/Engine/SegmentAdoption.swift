@@ -110,7 +110,7 @@ package final class SegmentAdoption: @unchecked Sendable {
             }
         }
         try engine.ownership?.check()
-        let (number, identity) = (engine.monitor.withLock { engine.takeNumber() }, engine.identity)
+        let (number, identity) = (engine.withLock { held in held.takeNumber() }, engine.identity)
         var journal: PartJournal?
         if let peer {
             journal = try PartJournal(
@@ -234,9 +234,9 @@ package final class SegmentAdoption: @unchecked Sendable {
 
     /// Leaves it to the next exchange to go on. Of several that rest the last one counts.
     package func rest() {
-        let other = engine.monitor.withLock {
-            defer { engine.restingAdoption = engine.isClosed ? nil : self }
-            return engine.restingAdoption
+        let other = engine.withLock { held in
+            defer { held.restingAdoption = held.isClosed ? nil : self }
+            return held.restingAdoption
         }
         if other !== self { other?.abandon() }
     }
@@ -277,7 +277,7 @@ package final class SegmentAdoption: @unchecked Sendable {
             } catch {
                 // What could not be read, or copied, is still whole: the next attempt has it again.
                 isDone = !error.isOfEnvironment
-                if !isDone { engine.monitor.withLock { engine.keptParts.append(left) } }
+                if !isDone { engine.withLock { held in held.keptParts.append(left) } }
                 throw error
             }
         }
@@ -321,14 +321,14 @@ extension Dataset {
         of offer: SegmentOffer, from peer: ReplicaID? = nil
     ) throws(StoreError) -> SegmentAdoption? {
         guard offer.isPlausible(entriesMax: engine.options.segmentEntriesMax) else { return nil }
-        let resting = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkWritable()
-            let resting = engine.restingAdoption
-            if resting?.state === state { engine.restingAdoption = nil }
+        let resting = try engine.withLock { (held) throws(StoreError) in
+            try held.checkWritable()
+            let resting = held.restingAdoption
+            if resting?.state === state { held.restingAdoption = nil }
             return (
                 adoption: resting?.state === state ? resting : nil,
-                isPossible: engine.canAdopt(offer, into: state),
-                kept: engine.takeKeptParts(of: state.name)
+                isPossible: held.canAdopt(offer, into: state),
+                kept: held.takeKeptParts(of: state.name)
             )
         }
         guard resting.isPossible else {
@@ -354,8 +354,8 @@ extension Dataset {
     /// Whether there is nothing of the dataset here and never was. If there is, what rests of a
     /// taking over is of no use any more and goes.
     package func canBeAdopted() throws(StoreError) -> Bool {
-        let isPossible = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        let isPossible = try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return state.neverHadRecords
         }
         if !isPossible { abandonAdoption() }
@@ -364,12 +364,12 @@ extension Dataset {
 
     /// Gives up what rests of a taking over, or was left by an earlier opening.
     package func abandonAdoption() {
-        let (resting, kept) = engine.monitor.withLock { () -> (SegmentAdoption?, [KeptPart]) in
-            let kept = engine.takeKeptParts(of: state.name)
-            guard let resting = engine.restingAdoption, resting.state === state else {
+        let (resting, kept) = engine.withLock { (held) -> (SegmentAdoption?, [KeptPart]) in
+            let kept = held.takeKeptParts(of: state.name)
+            guard let resting = held.restingAdoption, resting.state === state else {
                 return (nil, kept)
             }
-            engine.restingAdoption = nil
+            held.restingAdoption = nil
             return (resting, kept)
         }
         resting?.abandon()

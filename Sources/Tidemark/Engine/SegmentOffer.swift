@@ -116,8 +116,8 @@ extension Dataset {
     package func storedBlocks(
         of number: UInt64, identity: UInt64, from first: Int, countMax: Int, bytesMax: Int
     ) throws(StoreError) -> StoredBlocks? {
-        let (view, id) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        let (view, id) = try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return (engine.currentView, state.recordsID)
         }
         guard id != 0,
@@ -153,6 +153,6 @@ extension SealedSegment {
 extension Store {
     /// Seals what is in the log. For tests.
     package func sealAll() throws(StoreError) {
-        try engine.sealLog { true }
+        try engine.sealLog { _ in true }
     }
 }

@@ -27,7 +27,7 @@ extension Store {
         while let found = try walk.next() {
             let state = try walk.state(of: found)
             // One in memory is everybody's, and may be deleted meanwhile.
-            let summary = engine.monitor.withLock { () -> DatasetSummary? in
+            let summary = engine.withLock { (held) -> DatasetSummary? in
                 state.isVisible || found.state == nil ? DatasetSummary(state) : nil
             }
             guard let summary else { continue }

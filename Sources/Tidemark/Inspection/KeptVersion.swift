@@ -55,7 +55,7 @@ extension Engine {
         let (id, dirtiness) = try scope(of: state, at: moment)
         let files = try filesByTables(in: moment.view)
         let retention = try retention(of: id)
-        let peers = monitor.withLock { state.peers }
+        let peers = withLock { held in state.peers }
         var verdicts = KeyRetention(retention, reachesOldest: true)
         verdicts.beginKey()
         var loss = HistoryLoss()

@@ -99,7 +99,7 @@ public final class OperationCursor {
         _ entry: Entry, _ tables: VersionTables, file: String, offset: UInt64
     ) throws(StoreError) -> LogOperation {
         if known.id != entry.dataset {
-            let name = try engine.withState(numbered: entry.dataset) { $0?.name }
+            let name = try engine.withState(numbered: entry.dataset) { $1?.name }
             known = (entry.dataset, name ?? "(deleted dataset \(entry.dataset))")
         }
         return LogOperation(

@@ -72,7 +72,7 @@ struct HeaviestDatasets {
                 (other.bytes, dataset) < (bytes, other.dataset)
             } ?? candidates.count
         guard place < countMax else { return }
-        let name = try engine.withState(numbered: dataset) { state -> String? in
+        let name = try engine.withState(numbered: dataset) { _, state -> String? in
             guard let state, state.recordsID == dataset else { return nil }
             return state.name
         }

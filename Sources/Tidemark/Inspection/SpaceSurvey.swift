@@ -185,7 +185,7 @@ private struct SurveyWork {
     /// are looked up as there is time for.
     private mutating func segment(_ memtable: Memtable) throws(StoreError) -> SpaceSurvey.Segment {
         let log = memtable.log
-        let byteCount = engine.monitor.withLock { log.appended }
+        let byteCount = engine.withLock { held in log.appended }
         let stride = max(1, memtable.count / SpaceSurvey.logLookupsMax)
         var cells = [SpaceSurvey.Counts](
             repeating: .init(), count: min(cellsMax, max(1, memtable.count)))
@@ -360,7 +360,7 @@ private struct SurveyWork {
     private mutating func name(of dataset: DatasetID) throws(StoreError) -> String? {
         if let known = rows[dataset] { return known.name }
         let (name, syncCount) = try engine.withState(numbered: dataset) {
-            state -> (String?, UInt64) in
+            _, state -> (String?, UInt64) in
             guard let state, state.recordsID == dataset else { return (nil, 0) }
             return (state.name, state.syncCount)
         }

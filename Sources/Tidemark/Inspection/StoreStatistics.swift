@@ -84,7 +84,7 @@ extension Store {
         let view = moment.view
         var counts = EntryCounts()
         var segments: [StoreStatistics.Segment] = []
-        let written = engine.monitor.withLock { view.memtables.map(\.log.appended) }
+        let written = engine.withLock { held in view.memtables.map(\.log.appended) }
         var counted: [(row: StoreStatistics.Dataset, id: DatasetID)] = []
         for dataset in try datasets() {
             do throws(StoreError) {

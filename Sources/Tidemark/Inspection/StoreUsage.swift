@@ -107,7 +107,7 @@ extension Store {
     ) throws(StoreError) -> [StoreUsage.Dataset] {
         var rows: [String?: StoreUsage.Dataset] = [:]
         for row in try segment.parts().datasets().rows where row.dataset != 0 {
-            let name = try engine.withState(numbered: row.dataset) { $0?.name }
+            let name = try engine.withState(numbered: row.dataset) { $1?.name }
             var dataset = StoreUsage.Dataset(name)
             dataset.entryCount = Int(clamping: row.entryCount)
             dataset.tombstoneCount = Int(clamping: row.tombstoneCount)

@@ -112,7 +112,7 @@ extension Verifier {
         }
     }
 
-    /// As opening sees it: see `Engine.recoverLogs()`.
+    /// As opening sees it: see `EngineState.recoverLogs()`.
     private static func provesDurable(
         _ log: LogSegment, _ bytes: ByteView, _ manifest: Manifest
     ) -> Bool {

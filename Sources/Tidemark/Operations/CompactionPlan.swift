@@ -20,7 +20,7 @@ final class CompactionPlan {
         self.image = image
         self.progress = progress
         bytesTotal = image.byteCount
-        nextNumber = engine.monitor.withLock { engine.nextNumber }
+        nextNumber = engine.withLock { held in held.fileNumbers.next }
     }
 
     /// Those that hold anything.

@@ -165,8 +165,8 @@ extension Engine {
         let ids = Set(
             survey.pieces.lazy.filter { numbers.contains($0.place.segment) }.map(\.id))
         for id in ids {
-            let present = try withState(numbered: id) { state in
-                (syncCount: state?.syncCount ?? 0, time: clock.last.rawValue)
+            let present = try withState(numbered: id) { held, state in
+                (syncCount: state?.syncCount ?? 0, time: held.clock.last.rawValue)
             }
             losses[id].noteDropped(supersededAt: present.syncCount, time: present.time)
         }

@@ -3,8 +3,8 @@
 
 extension Engine {
     func surveyDamage() throws(StoreError) -> DamageSurvey {
-        let view = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        let view = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return currentView
         }
         var survey = DamageSurvey()
@@ -85,13 +85,13 @@ extension Engine {
         }
     }
 
-    /// Whose records have a number now. Takes `monitor`.
+    /// Whose records have a number now.
     private func owner(of id: DatasetID) -> DatasetOwner {
         guard id != 0, !Limits.systemDatasetNumbers.contains(id) else { return .store }
         do throws(StoreError) {
-            return try withState(numbered: id) { (state) -> DatasetOwner in
+            return try withState(numbered: id) { (held, state) -> DatasetOwner in
                 if let state, state.recordsID == id { return .user(state.name) }
-                return datasetNumbers.isRetiring(id) ? .store : .nobody
+                return held.datasetNumbers.isRetiring(id) ? .store : .nobody
             }
         } catch {
             return .store

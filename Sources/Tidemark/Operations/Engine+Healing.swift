@@ -11,7 +11,7 @@
 // A block goes only if the hash index names no key in it that nobody knows any more. What the block
 // held of the past is gone: the segments note that history begins now.
 
-extension Engine {
+extension EngineParts {
     // MARK: - What is hidden
 
     /// Whether the newest version of a key may lie in one of the blocks.
@@ -35,14 +35,16 @@ extension Engine {
         }
         return false
     }
+}
 
+extension Engine {
     /// Which of these keys are hidden, and in which places of the piece's block entries of any of
     /// them may lie.
     func examine(
         _ keys: [[UInt8]], of piece: DamageSurvey.Piece, in survey: DamageSurvey
     ) throws(StoreError) -> HiddenKeys {
-        let view = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        let view = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return currentView
         }
         let parts = try parts(of: piece.place, in: view)
@@ -58,8 +60,8 @@ extension Engine {
     func examineReadable(
         of piece: DamageSurvey.Piece, in survey: DamageSurvey
     ) throws(StoreError) -> HiddenKeys {
-        let view = try monitor.withLock { () throws(StoreError) in
-            try checkOpen()
+        let view = try withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return currentView
         }
         let parts = try parts(of: piece.place, in: view)
@@ -126,9 +128,9 @@ extension Engine {
                 expected: nil)
         }
         try checkBounds(of: batch)
-        let count = try commitBlock(nil, waking: state.name) { () throws(StoreError) in
-            try bytesMax(of: batch, into: state)
-        } write: { (block, memtable) throws(StoreError) -> Int? in
+        let count = try commitBlock(nil, waking: state.name) { (held) throws(StoreError) in
+            try held.bytesMax(of: batch, into: state)
+        } write: { (held, block, memtable) throws(StoreError) -> Int? in
             guard state.recordsID == id else { return nil }
             var due: [ReplicatedWrite] = []
             for write in batch.writes
@@ -139,7 +141,7 @@ extension Engine {
                 if isDue { due.append(write) }
             }
             guard !due.isEmpty else { return nil }
-            _ = try apply(due, to: state, &block, memtable)
+            _ = try held.apply(due, to: state, &block, memtable)
             return due.count
         }
         return count ?? 0

@@ -7,7 +7,7 @@ extension Engine {
         guard state.isVisible else { throw .datasetNotFound(state.name) }
         let image = try image()
         let plan = CompactionPlan(self, image, progress)
-        let id = monitor.withLock { state.recordsID }
+        let id = withLock { held in state.recordsID }
         let span = KeySpan(range, in: id)
         var parts: [RunPart] = []
         for run in image.view.runs where !range.isEmpty && id != 0 {

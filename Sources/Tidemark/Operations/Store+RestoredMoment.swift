@@ -167,7 +167,7 @@ private final class MomentWriter {
     /// nobody who could bring anything.
     private func isSolitary(_ dataset: Dataset) -> Bool {
         let engine = source.engine
-        return engine.monitor.withLock {
+        return engine.withLock { held in
             let state = dataset.state
             let own = engine.ownIDs
             return state.peers.isEmpty && state.retired.isEmpty && state.outstanding.isEmpty

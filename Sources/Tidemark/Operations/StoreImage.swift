@@ -23,18 +23,18 @@ extension Engine {
     /// Sealing and merging change the manifest first and the view a moment later; in between
     /// neither says what the other does, and this waits.
     func image() throws(StoreError) -> StoreImage {
-        monitor.lock()
-        defer { monitor.unlock() }
-        while true {
-            try checkOpen()
-            let view = currentView
-            if view.segments.map(\.number) == manifest.segments.map(\.number) {
-                return StoreImage(
-                    path: path, view: view,
-                    logs: view.memtables.reversed().map { ($0.log, $0.log.appended) },
-                    manifest: manifest)
+        try withLock { (held) throws(StoreError) in
+            while true {
+                try held.checkOpen()
+                let view = currentView
+                if view.segments.map(\.number) == held.manifest.segments.map(\.number) {
+                    return StoreImage(
+                        path: path, view: view,
+                        logs: view.memtables.reversed().map { ($0.log, $0.log.appended) },
+                        manifest: held.manifest)
+                }
+                held.wait()
             }
-            monitor.wait()
         }
     }
 

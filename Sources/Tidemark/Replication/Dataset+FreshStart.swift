@@ -26,10 +26,10 @@ extension Dataset {
         _ forgotten: ForgottenDeletions, with peer: ReplicaID, number: UInt64
     ) throws(StoreError) {
         guard forgotten.isStorable else { throw .beyondLimits }
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             // What is written from now on wins over whatever they deleted.
-            engine.see(forgotten.time)
+            held.see(forgotten.time)
             state.startAfresh(FreshStart(peer: peer, forgotten: forgotten), number: number)
         }
     }
@@ -37,14 +37,14 @@ extension Dataset {
     /// Whether a fresh start is under way, with whomever. What counts as forgotten here may grow
     /// with its end.
     package func isStartingAfresh() throws(StoreError) -> Bool {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return !state.freshStarts.isEmpty
         }
     }
 
     package func endFreshStart(number: UInt64) {
-        engine.monitor.withLock { state.startAfresh(nil, number: number) }
+        engine.withLock { held in state.startAfresh(nil, number: number) }
     }
 
     /// What changed after a count and has not seen all of the given, in the order of change. O(what

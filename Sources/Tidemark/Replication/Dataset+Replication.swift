@@ -5,16 +5,16 @@ internal import Synchronization
 extension Dataset {
     /// Vector, sync count and lifecycle of one moment.
     package func knowledge() throws(StoreError) -> DatasetKnowledge {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return state.knowledge
         }
     }
 
     /// How far the exchange with a peer has come; all zeros if there was none.
     package func checkpoint(for peer: ReplicaID) throws(StoreError) -> PeerCheckpoint {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return state.peers[peer] ?? PeerCheckpoint()
         }
     }
@@ -22,8 +22,8 @@ extension Dataset {
     /// How many replicas are registered as peers beside that one, without those that were retired.
     /// O(1).
     package func peerCount(beside peer: ReplicaID) throws(StoreError) -> Int {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return state.peers.count - (state.peers[peer] == nil ? 0 : 1)
         }
     }
@@ -31,8 +31,8 @@ extension Dataset {
     /// All replicas of which the dataset remembers that they have written: in what was seen and
     /// applied, wiped and forgotten. O(those).
     package func writers() throws(StoreError) -> Set<ReplicaID> {
-        try engine.monitor.withLock { () throws(StoreError) -> Set<ReplicaID> in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) -> Set<ReplicaID> in
+            try held.checkOpen()
             var writers: Set<ReplicaID> = []
             let vectors = [
                 state.vector, state.outstanding, state.lifecycle.wiped, state.forgotten.vector,
@@ -45,8 +45,8 @@ extension Dataset {
     /// How much the dataset holds, and how many deletions it remembers, also while it is deleted.
     /// O(n).
     package func extent() throws(StoreError) -> (size: DatasetSize, tombstoneCount: Int) {
-        let (moment, id) = try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        let (moment, id) = try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return (engine.momentNow(), state.recordsID)
         }
         var size = DatasetSize()
@@ -68,8 +68,8 @@ extension Dataset {
 
     /// Whether there ever was an exchange with anybody, as far as this store remembers.
     package func hasPeers() throws(StoreError) -> Bool {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return !state.peers.isEmpty || !state.retired.isEmpty
         }
     }
@@ -168,9 +168,9 @@ extension Dataset {
     /// Notes that something about the dataset changed, though no record of it did, so that an
     /// exchange of what has changed looks at it.
     package func touch() throws(StoreError) {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
-            engine.touch(state)
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            held.touch(state)
         }
         engine.waiters.wakeAll(for: name)
     }
@@ -191,7 +191,7 @@ extension Dataset {
     package func renewLifecycle() throws(StoreError) {
         var lifecycle = try knowledge().lifecycle
         lifecycle.isDeleted = false
-        engine.monitor.withLock { engine.stampNow(&lifecycle) }
+        engine.withLock { held in held.stampNow(&lifecycle) }
         var batch = ReplicationBatch()
         batch.lifecycle = lifecycle
         _ = try replicate(batch)
@@ -216,7 +216,7 @@ extension Store {
 
     /// Ids under which this store wrote before its present one.
     package var formerReplicaIDs: [ReplicaID] {
-        engine.monitor.withLock { engine.manifest.formerReplicaIDs }
+        engine.withLock { held in held.manifest.formerReplicaIDs }
     }
 
     /// Tells this opening of this store from every other opening of any store: two stores with one

@@ -5,17 +5,17 @@ extension Store {
     /// any other store. So a store that was put back from a copy can be told from the one that it
     /// is a copy of.
     package var openingID: UInt64 {
-        engine.monitor.withLock {
-            let id = engine.openingID ?? engine.storage.randomUInt64()
-            engine.openingID = id
+        engine.withLock { held in
+            let id = held.openingID ?? engine.storage.randomUInt64()
+            held.openingID = id
             return id
         }
     }
 
     /// A time later than every one that was given out or seen here before.
     package func nextTime() -> HybridTime {
-        engine.monitor.withLock {
-            engine.clock.next(wallClockMilliseconds: engine.storage.wallClockMilliseconds())
+        engine.withLock { held in
+            held.clock.next(wallClockMilliseconds: engine.storage.wallClockMilliseconds())
         }
     }
 }

@@ -148,8 +148,8 @@ extension Dataset {
 
     /// Everything seen, and what an unfinished exchange has brought.
     package func reachedVector() throws(StoreError) -> VersionVector {
-        try engine.monitor.withLock { () throws(StoreError) in
-            try engine.checkOpen()
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
             return state.vector.union(state.outstanding)
         }
     }

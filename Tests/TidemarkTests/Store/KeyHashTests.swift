@@ -16,7 +16,7 @@ struct KeyHashTests {
     }
 
     private func identity(of store: Store) -> StoreIdentity {
-        store.engine.manifest.identity
+        store.engine.identity
     }
 
     /// In format version 1 the seed was the number of the dataset.

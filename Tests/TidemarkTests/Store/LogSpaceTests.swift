@@ -27,6 +27,7 @@ struct LogSpaceTests {
     func lastBlock(bytesLeft: Int) throws {
         let fixture = try StoreFixture()
         let engine = fixture.store.engine
+        func activeLog() -> LogSegment? { engine.withLock { held in held.active?.log } }
         let (key, filler) = ([UInt8](repeating: 1, count: 8), [UInt8](repeating: 2, count: 4_000))
         var number = 0
         try fixture.dataset.put(filler, for: key)
@@ -34,16 +35,16 @@ struct LogSpaceTests {
         let fixedBytes =
             LogBlockWriter.byteCountMax(key: key.count, value: 0)
             + LogBlockWriter.definitionBytesMax(vector)
-        while let log = engine.active?.log, log.remainingPayload > 12_000 {
+        while let log = activeLog(), log.remainingPayload > 12_000 {
             try fixture.dataset.put(filler, for: "\(number)".utf8.map { $0 })
             number += 1
         }
-        let log = try #require(engine.active?.log)
+        let log = try #require(activeLog())
         let last = [UInt8](repeating: 3, count: log.remainingPayload - fixedBytes - bytesLeft)
         try fixture.dataset.put(last, for: key)
-        #expect(engine.active?.log === log)
+        #expect(activeLog() === log)
         try fixture.dataset.put(filler, for: "next".utf8.map { $0 })
-        #expect(engine.active?.log !== log)
+        #expect(activeLog() !== log)
         #expect(try fixture.dataset.get(key) == last)
         try fixture.store.close()
     }

@@ -67,7 +67,7 @@ struct ReadersWaitForNobodyTests {
         let snapshot = try store.snapshot()
         let isDone = Atomic<Bool>(false)
         let threads = ThreadGroup()
-        store.engine.monitor.withLock {
+        store.engine.withLock { _ in
             threads.start {
                 do {
                     try readAll(store, dataset, snapshot)
@@ -213,13 +213,15 @@ struct ReadersWaitForNobodyTests {
         func release() { mayGoOn.store(true, ordering: .releasing) }
 
         fileprivate func reach(_ reached: Step) {
-            let isIt = step.withLock { step in
-                guard let (next, engine) = step, next == reached, engine.isWritingWithoutLock
-                else { return false }
-                step = nil
-                return true
+            // Whoever asks while it holds the engine's lock is not the one that is meant.
+            guard let (next, engine) = step.withLock({ $0 }), next == reached,
+                engine.withLock(turnsMax: 4_096, { held in held.isWritingWithoutLock }) ?? false
+            else { return }
+            let isFirst = step.withLock { step in
+                defer { step = nil }
+                return step != nil
             }
-            guard isIt else { return }
+            guard isFirst else { return }
             isStalled.store(true, ordering: .releasing)
             waitUntil {
                 usleep(200)

@@ -234,7 +234,7 @@ extension Store {
             path: engine.filePath(file), storage: engine.storage
         ) { id in
             // A name that cannot be read is one that is not shown.
-            try? engine.withState(numbered: id) { $0?.name }
+            try? engine.withState(numbered: id) { $1?.name }
         }
     }
 
