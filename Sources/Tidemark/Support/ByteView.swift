@@ -33,8 +33,10 @@ struct ByteView {
 
     /// A copy that owns its bytes.
     var array: [UInt8] {
-        unsafe [UInt8](unsafeUninitializedCapacity: count) { target, initializedCount in
-            unsafe memcpy(target.baseAddress ?? UnsafeMutablePointer(bitPattern: 8)!, base, count)
+        // That initializer writes the count 0 into the one empty array that all threads share.
+        guard count > 0 else { return [] }
+        return unsafe [UInt8](unsafeUninitializedCapacity: count) { target, initializedCount in
+            unsafe memcpy(target.baseAddress!, base, count)
             initializedCount = count
         }
     }

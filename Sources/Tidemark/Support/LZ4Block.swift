@@ -5,6 +5,7 @@ package enum LZ4Block {
     /// The bytes compressed, or nil if that would not save at least an eighth: less is not worth
     /// the time to decompress.
     package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+        guard bytes.count > 0 else { return nil }
         let compressed = unsafe [UInt8](unsafeUninitializedCapacity: bytes.count) {
             target, count in
             count = unsafe compress(bytes, into: UnsafeMutableRawBufferPointer(target)) ?? 0

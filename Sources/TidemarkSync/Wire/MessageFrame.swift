@@ -145,7 +145,8 @@ struct MessageFrame: Hashable, Sendable {
         let count = try reader.takeVarint()
         let compressed = content.dropFirst(reader.position)
         // LZ4 saves at most a factor of 255, so a larger claim is refused before memory is taken.
-        guard count <= UInt64(SyncLimits.messageBytesMax), count <= UInt64(compressed.count) * 255
+        guard (1...UInt64(SyncLimits.messageBytesMax)).contains(count),
+            count <= UInt64(compressed.count) * 255
         else { throw .badMessage("a compressed body cannot hold \(count) bytes") }
         guard count <= UInt64(max(0, bytesMax)) else {
             throw SyncError(
