@@ -76,8 +76,11 @@ package enum Files {
         defer { unsafe closedir(directory) }
         var names: [String] = []
         while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            // In its place: of the 256 bytes of the field only those of the name are there.
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
+                    unsafe String(cString: $0)
+                }
             }
             if name != ".", name != ".." { names.append(name) }
         }
