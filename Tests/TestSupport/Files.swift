@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import Tidemark
 
 /// A call of the operating system that failed in a test's own housekeeping.
 package struct FileFailure: Error, CustomStringConvertible {
@@ -72,19 +73,7 @@ package enum Files {
 
     /// The names within, sorted, without "." and "..".
     package static func list(_ path: String) throws -> [String] {
-        guard let directory = unsafe opendir(path) else { throw FileFailure("opendir", path) }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            // In its place: of the 256 bytes of the field only those of the name are there.
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
-                    unsafe String(cString: $0)
-                }
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names.sorted()
+        try SystemStorage().listDirectory(path).sorted()
     }
 
     /// Copies every file of a flat directory into a new one.

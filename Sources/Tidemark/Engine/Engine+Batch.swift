@@ -68,7 +68,7 @@ extension Engine {
         validate: (EngineState) throws(StoreError) -> Void = { _ in }
     ) throws(StoreError) -> Dot? {
         let (lastDot, position) = try withLock { (held) throws(StoreError) in
-            try held.commit(source) { () throws(StoreError) in try validate(held) }
+            try held.commit(source, validate)
         }
         try makeDurable(position, durability)
         return lastDot
@@ -77,11 +77,11 @@ extension Engine {
 
 extension EngineState {
     fileprivate func commit(
-        _ source: some WriteSource, validate: () throws(StoreError) -> Void
+        _ source: some WriteSource, _ validate: (EngineState) throws(StoreError) -> Void
     ) throws(StoreError) -> (Dot?, LogPosition) {
         var plan = BatchPlan()
         let memtable = try room { () throws(StoreError) in
-            try validate()
+            try validate(self)
             plan = try self.plan(source)
             return plan.byteCountMax
         }
@@ -89,7 +89,7 @@ extension EngineState {
             plan.byteCountMax > Self.lockedBytesMax && !plan.revives
             ? try writeWithoutLock(source, plan, memtable)
             : write(source, plan, memtable)
-        return (lastDot, LogPosition(log: memtable.log.number, offset: memtable.log.appended))
+        return (lastDot, LogPosition(endOf: memtable.log))
     }
 
     /// Writes that take more are put into the log without the lock: to hold it for these takes no

@@ -86,22 +86,24 @@ extension EngineState {
     func stateForReplay(numbered id: DatasetID) throws(StoreError) -> DatasetState? {
         if let known = catalog.state(numbered: id) { return known }
         guard let name = try records.name(ofNumber: id) else { return nil }
-        let state = try stateForReplay(named: name) { nil }
+        let state = try storedStateForReplay(named: name)
         return state?.recordsID == id ? state : nil
     }
 
     /// For recovery: the state of a dataset, an empty one if nothing is known of it.
     func stateForReplay(named name: String) throws(StoreError) -> DatasetState {
-        guard let state = try stateForReplay(named: name, orElse: { DatasetState(name: name) })
-        else { preconditionFailure("a new state is a state") }
+        if let known = try storedStateForReplay(named: name) { return known }
+        let state = DatasetState(name: name)
+        catalog.add(state)
         return state
     }
 
-    private func stateForReplay(
-        named name: String, orElse makeNew: () -> DatasetState?
+    /// nil if nothing is known of the dataset.
+    private func storedStateForReplay(
+        named name: String
     ) throws(StoreError) -> DatasetState? {
         if let known = catalog.state(named: name) { return known }
-        guard let state = try records.state(named: name) ?? makeNew() else { return nil }
+        guard let state = try records.state(named: name) else { return nil }
         catalog.add(state)
         return state
     }

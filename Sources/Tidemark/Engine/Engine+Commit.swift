@@ -219,8 +219,7 @@ extension Engine {
             }
             if isStaging { memtable.settle() }
             held.publish(block, in: memtable)
-            let log = memtable.log
-            return (result, LogPosition(log: log.number, offset: log.appended))
+            return (result, LogPosition(endOf: memtable.log))
         }
         guard let (result, position) = committed else { return nil }
         if let name = name() { waiters.wakeAll(for: name) }
@@ -295,7 +294,7 @@ extension EngineState {
             // A file is not made while the lock is held, if it need not be.
             if payloadBytes > options.segmentBytes - Self.logOverhead {
                 try stoppingWriter { () throws(StoreError) in
-                    let number = takeNumber()
+                    let number = fileNumbers.draw()
                     let log = try withoutLock { () throws(StoreError) in
                         try makeLog(number: number, payloadBytes: payloadBytes)
                     }
@@ -303,7 +302,7 @@ extension EngineState {
                     try rotate(to: log)
                 }
             } else if supply.log == nil {
-                if supply.ask() { broadcast() }
+                askForLog()
                 waitForNewLog()
             } else {
                 try rotate()
@@ -369,7 +368,7 @@ extension EngineState {
             // A log for a large block has come before it.
             try storage.remove(prepared.path)
         }
-        return try makeLog(number: takeNumber(), payloadBytes: 0)
+        return try makeLog(number: fileNumbers.draw(), payloadBytes: 0)
     }
 }
 
@@ -398,8 +397,4 @@ extension EngineParts {
         try storage.syncDirectory(path)
         return log
     }
-}
-
-extension EngineState {
-    func takeNumber() -> UInt64 { fileNumbers.draw() }
 }

@@ -21,7 +21,7 @@ extension Engine {
     func acknowledgePresent() throws(StoreError) {
         let position = try withLock { (held) throws(StoreError) in
             try held.checkWritable()
-            return held.active.map { LogPosition(log: $0.log.number, offset: $0.log.appended) }
+            return held.active.map { LogPosition(endOf: $0.log) }
         }
         if let position { try makeDurable(position, nil) }
     }
@@ -31,7 +31,7 @@ extension Engine {
         let position = try withLock { (held) throws(StoreError) -> LogPosition? in
             try held.checkOpen()
             guard !options.isReadOnly, let log = held.active?.log else { return nil }
-            return LogPosition(log: log.number, offset: log.appended)
+            return LogPosition(endOf: log)
         }
         if let position { try sync(through: position) }
     }

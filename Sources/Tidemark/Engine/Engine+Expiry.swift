@@ -106,12 +106,7 @@ extension Engine {
             }
             held.turn.take()
         }
-        defer {
-            withLock { held in
-                held.turn.giveBack()
-                held.broadcast()
-            }
-        }
+        defer { endCompaction() }
         return try sweepAll()
     }
 

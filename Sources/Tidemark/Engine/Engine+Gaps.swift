@@ -27,6 +27,7 @@ extension Engine: GapKeeper {
     private static let gapRoundsMax = 4
     /// How often the processor is given up for the lock.
     private static let gapTurnsMax = 64
+
     /// Adds the gap if few changes have come since; nil if that is done or cannot be done. Else the
     /// changes that are to be looked at first.
     private func noteIfChecked(

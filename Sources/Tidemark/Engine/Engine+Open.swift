@@ -153,7 +153,7 @@ extension EngineParts {
 extension EngineState {
     fileprivate func beginFirstLog() throws(StoreError) -> LogSegment {
         let log = try makeLog(
-            number: takeNumber(), capacity: options.segmentBytes, reserving: 0,
+            number: fileNumbers.draw(), capacity: options.segmentBytes, reserving: 0,
             isPrepared: false)
         log.begin(
             header: FileHeader(
@@ -171,26 +171,30 @@ extension EngineState {
         views.replace { $0.with(memtables: [memtable] + $0.memtables) }
     }
 
-    /// Whether a file belongs to nothing: a crash has left it behind, or what it was made for is
-    /// over.
-    fileprivate func isLeftover(_ name: String) -> Bool {
-        if let number = FileName.number(in: name, ending: ".seg") {
-            return !manifest.segments.contains { $0.number == number }
+    /// Those of the files that belong to nothing: a crash has left them behind, or what they were
+    /// made for is over.
+    fileprivate func leftovers(among names: [String]) -> [String] {
+        let segments = Set(manifest.segments.map(\.number))
+        let values = Set(currentView.valueFiles.map(\.number))
+        return names.filter { name in
+            if let number = FileName.number(in: name, ending: ".seg") {
+                return !segments.contains(number)
+            }
+            if let number = FileName.number(in: name, ending: ".log") {
+                return number != active?.log.number && sealing.job(ofLog: number) == nil
+            }
+            if let number = FileName.number(in: name, ending: ".val") {
+                return !values.contains(number)
+            }
+            return name == Manifest.temporaryName
         }
-        if let number = FileName.number(in: name, ending: ".log") {
-            return number != active?.log.number && sealing.job(ofLog: number) == nil
-        }
-        if let number = FileName.number(in: name, ending: ".val") {
-            return !currentView.valueFiles.contains { $0.number == number }
-        }
-        return name == Manifest.temporaryName
     }
 }
 
 extension Engine {
     private func removeLeftovers() throws(StoreError) {
         let names = try storage.listDirectory(path)
-        for name in withLock({ held in names.filter { held.isLeftover($0) } }) {
+        for name in withLock({ held in held.leftovers(among: names) }) {
             try storage.remove(filePath(name))
         }
     }

@@ -37,7 +37,7 @@ extension EngineState {
                 memtable: memtable)
             publish(block, in: memtable)
         }
-        return (dot, LogPosition(log: memtable.log.number, offset: memtable.log.appended))
+        return (dot, LogPosition(endOf: memtable.log))
     }
 
     /// Puts a block of one write into the log by a system call, since it will be synced at once.

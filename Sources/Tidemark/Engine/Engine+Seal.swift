@@ -44,11 +44,18 @@ extension EngineState {
     /// by batches.
     func prepareNextLogIfDue() {
         let parts = supply.keyCountBefore > 0 ? 16 : 4
-        guard let active,
+        guard supply.isMissing, let active,
             active.log.appended > active.log.capacity / parts
                 || active.nodeBytes > budget.memtableBytesMax / parts
         else { return }
-        if supply.ask() { broadcast() }
+        askForLog()
+    }
+
+    /// Has the next log made, unless it is being made.
+    func askForLog() {
+        guard supply.isMissing else { return }
+        supply.ask()
+        broadcast()
     }
 }
 
@@ -109,7 +116,7 @@ extension EngineState {
 
     /// Makes the next log. It gives the lock up while the file is written.
     func prepareLog() {
-        let number = takeNumber()
+        let number = fileNumbers.draw()
         let keysExpected = keysExpected(after: supply.keyCountBefore)
         let (result, keys) = unlocked { engine in
             let log = Result { () throws(StoreError) in try engine.makePreparedLog(number) }
@@ -264,7 +271,7 @@ extension Engine {
     func runWriter(movingValuesOf sparse: Set<UInt64> = []) -> SegmentRunWriter {
         SegmentRunWriter { [self] () throws(StoreError) in
             try ownership?.check()
-            let number = withLock { held in held.takeNumber() }
+            let number = withLock { held in held.fileNumbers.draw() }
             return try SegmentWriter(
                 number: number, path: filePath(FileName.sealed(number)),
                 identity: identity,

@@ -83,6 +83,16 @@ struct LogPosition: Comparable {
     var log: UInt64
     var offset: Int
 
+    init(log: UInt64, offset: Int) {
+        self.log = log
+        self.offset = offset
+    }
+
+    /// Behind all that was appended to a log so far.
+    init(endOf log: LogSegment) {
+        self.init(log: log.number, offset: log.appended)
+    }
+
     static func < (left: LogPosition, right: LogPosition) -> Bool {
         (left.log, left.offset) < (right.log, right.offset)
     }

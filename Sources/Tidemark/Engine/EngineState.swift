@@ -102,13 +102,11 @@ final class EngineState: EngineParts {
     func unlocked<Result, Failure: Error>(
         _ body: @Sendable (Engine) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        monitor.unlock()
-        defer { monitor.lock() }
-        return try body(engine)
+        try unlockedForWriter { () throws(Failure) in try body(engine) }
     }
 
     /// Gives up the lock while one thread goes on with the log, which all others leave alone until
-    /// it is back: ``awaitWriter()``. For ``withoutLock(if:_:)``, and nobody else.
+    /// it is back: ``awaitWriter()``. For ``withoutLock(if:_:)`` and ``unlocked(_:)`` alone.
     func unlockedForWriter<Result, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {

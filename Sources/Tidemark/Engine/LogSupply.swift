@@ -9,11 +9,13 @@ struct LogSupply {
     /// Of the memtable before the active one.
     private(set) var keyCountBefore = 0
 
-    /// Asks for a log. False if there is one, or one is being made.
-    mutating func ask() -> Bool {
-        guard log == nil, !isAwaited else { return false }
+    /// Whether there is none, and none is being made.
+    var isMissing: Bool { log == nil && !isAwaited }
+
+    /// To be called when it is missing.
+    mutating func ask() {
+        precondition(isMissing, "a log is asked for beside another")
         isAwaited = true
-        return true
     }
 
     /// Takes in what was made; nil if that failed.

@@ -110,7 +110,8 @@ package final class SegmentAdoption: @unchecked Sendable {
             }
         }
         try engine.ownership?.check()
-        let (number, identity) = (engine.withLock { held in held.takeNumber() }, engine.identity)
+        let number = engine.withLock { held in held.fileNumbers.draw() }
+        let identity = engine.identity
         var journal: PartJournal?
         if let peer {
             journal = try PartJournal(
