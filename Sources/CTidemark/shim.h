@@ -1,6 +1,8 @@
 #pragma once
 
+#include <linux/magic.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 
 // What Swift cannot say, and what its view of the C library leaves out.
 
@@ -19,4 +21,21 @@ void *mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
 static inline int tidemark_move_mapping(void *source, size_t count, void *target) {
     const int may_move_to_fixed = 1 | 2;
     return mremap(source, count, count, may_move_to_fixed, target) == (void *)-1 ? -1 : 0;
+}
+
+// Whether the pages of an open file are those that its file system writes out, so that the kernel
+// notes in them what could not be written. Those of a file system that stands before another one,
+// such as overlayfs, are not.
+static inline int tidemark_keeps_pages_itself(int descriptor) {
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return 0;
+    switch (status.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+        return 1;
+    default:
+        return 0;
+    }
 }

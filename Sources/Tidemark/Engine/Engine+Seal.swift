@@ -172,7 +172,7 @@ extension Engine {
         var lapStart = start
         var phases = SealPhases()
         let writer = runWriter()
-        try job.memtable.log.checkIsWhole()
+        try job.memtable.log.checkNothingIsLost()
         _ = lap(&lapStart)
         try job.states.write(to: writer, log: job.memtable.log.number)
         var merge = SegmentMerge(
@@ -193,10 +193,9 @@ extension Engine {
         phases.sync = writer.syncNanoseconds
         let finished = lap(&lapStart)
         phases.index = finished - min(finished, phases.sync)
-        // Once more: what the kernel has taken back of the log meanwhile would be in the segment as
-        // it was before, under a good checksum. Pages do not come back: if all are there now, they
-        // were there all the time.
-        try job.memtable.log.checkIsWhole()
+        // Once more: what the kernel has let go of meanwhile would be in the segment as it was
+        // before, under a good checksum.
+        try job.memtable.log.checkNothingIsLost()
         _ = lap(&lapStart)
         try awaitTurn(of: job)
         try updateManifest(with: run, sealing: job)

@@ -362,6 +362,12 @@ final class LogSegment: @unchecked Sendable {
         try file.detachMapping(count: appended)
     }
 
+    /// The same as ``checkIsWhole()`` if the system may have let go of anything that was appended,
+    /// and O(1) if it says that it has not.
+    func checkNothingIsLost() throws(StoreError) {
+        if file.mayHaveLostWrites() { try checkIsWhole() }
+    }
+
     /// Compares the checksums of all that was appended. O(bytes).
     ///
     /// - Throws: `corruption` if the mapping shows something else.

@@ -134,12 +134,12 @@ final class SegmentOutput {
     /// until it has taken a whole one: file systems write the data of many files out together.
     private func writeBack() throws(StoreError) {
         guard written - begun >= Self.writeBackBytes else { return }
-        let isBegun = file.writeBack(begun..<written, isWaiting: false)
+        let isBegun = try file.writeBack(begun..<written, isWaiting: false)
         begun = written
         guard written - taken >= Self.unsyncedBytesMax else { return }
         if isBegun {
             let end = written - Self.unsyncedBytesMax / 2
-            _ = file.writeBack(taken..<end, isWaiting: true)
+            _ = try file.writeBack(taken..<end, isWaiting: true)
             taken = end
         } else {
             try file.sync()

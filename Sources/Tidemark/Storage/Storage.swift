@@ -89,13 +89,19 @@ package protocol StorageFile: AnyObject, Sendable {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(StoreError)
 
-    /// Data and size are durable when it returns.
+    /// Data and size are durable when it returns. After one failure it fails always: the system
+    /// tells an open file only once of what could not be written.
     func sync() throws(StoreError)
 
     /// Has the disk take what was written, beginning now or, for what is waited for, ended now.
-    /// This makes a later `sync` short and promises nothing: not even that an error is told, which
-    /// only `sync` does. False if nothing can be begun ahead of `sync`.
-    func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool
+    /// This makes a later `sync` short and promises nothing. False if nothing can be begun ahead of
+    /// `sync`.
+    /// - Throws: what the system tells of a failure to write, here and not in `sync`.
+    func writeBack(_ range: Range<UInt64>, isWaiting: Bool) throws(StoreError) -> Bool
+
+    /// Whether something that was stored through the mapping may be gone from it, since the system
+    /// could not write it and has let go of it. False only if the system would have told.
+    func mayHaveLostWrites() -> Bool
 
     func truncate(to size: UInt64) throws(StoreError)
 
@@ -154,5 +160,10 @@ extension StorageFile {
     package func release(offset: Int, count: Int) {}
 
     /// Everything is left to `sync`.
-    package func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool { false }
+    package func writeBack(
+        _ range: Range<UInt64>, isWaiting: Bool
+    ) throws(StoreError) -> Bool { false }
+
+    /// Nobody tells.
+    package func mayHaveLostWrites() -> Bool { true }
 }

@@ -2,7 +2,8 @@ internal import Glibc
 
 /// A call that the door makes of the operating system, and that may fail.
 package enum SystemCall: String, Hashable, Sendable, CaseIterable {
-    case open, opendir, fstat, pread, pwrite, fdatasync, fsync, ftruncate, fallocate, madvise
+    case open, opendir, fstat, pread, pwrite, fdatasync, fsync, syncFileRange, ftruncate, fallocate
+    case madvise
     case mkdir, unlink, rename, link, flock
 
     /// Whether to make it twice is the same as to make it once. A file system that gave up the

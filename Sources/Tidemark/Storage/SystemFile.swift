@@ -1,5 +1,6 @@
 internal import CTidemark
 internal import Glibc
+internal import Synchronization
 
 /// A file of the operating system, by descriptor.
 @safe
@@ -11,6 +12,9 @@ final class SystemFile: StorageFile, @unchecked Sendable {
     private var descriptor: Int32
     private var mapping: UnsafeMutableRawBufferPointer?
     private let calls: SystemCalls
+    /// The `errno` of the first failure to write back that the system told of, or 0. It tells an
+    /// open file of each only once, by whichever call asks first.
+    private let failureOfWriting = Atomic<Int32>(0)
 
     init(path: String, mode: FileMode, calls: SystemCalls) throws(StoreError) {
         self.path = path
@@ -101,14 +105,55 @@ final class SystemFile: StorageFile, @unchecked Sendable {
 
     func sync() throws(StoreError) {
         let result = calls.make(.fdatasync, path) { fdatasync(descriptor) }
-        guard result == 0 else { throw .system("cannot sync", path: path) }
+        if result != 0 { noteFailureOfWriting() }
+        let failure = failureOfWriting.load(ordering: .acquiring)
+        guard failure == 0 else {
+            errno = failure
+            throw .system("cannot sync", path: path)
+        }
     }
 
-    func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool {
+    func writeBack(_ range: Range<UInt64>, isWaiting: Bool) throws(StoreError) -> Bool {
         // Waiting: for what is on its way already, then for what is begun now.
         let flags: UInt32 = isWaiting ? 1 | 2 | 4 : 2
-        return sync_file_range(
-            descriptor, off_t(range.lowerBound), off_t(range.count), flags) == 0
+        switch syncFileRange(range, flags) {
+        case .done: return true
+        case .unsupported: return false
+        case .failed: throw .system("cannot write back", path: path, offset: range.lowerBound)
+        }
+    }
+
+    /// A page that the kernel could not write stays in memory until its write has ended, and by
+    /// then the failure is on record for all who have the file open. So what was looked at before a
+    /// question that is answered with no was there.
+    func mayHaveLostWrites() -> Bool {
+        guard descriptor >= 0 else { return true }
+        // To wait for the first byte is enough to be told of all that failed, and waits for nothing
+        // else that is on its way.
+        guard syncFileRange(0..<1, 1) == .done, tidemark_keeps_pages_itself(descriptor) != 0
+        else { return true }
+        return failureOfWriting.load(ordering: .acquiring) != 0
+    }
+
+    private enum RangeSync {
+        case done, failed, unsupported
+    }
+
+    private func syncFileRange(_ range: Range<UInt64>, _ flags: UInt32) -> RangeSync {
+        let result = calls.make(.syncFileRange, path) {
+            sync_file_range(descriptor, off_t(range.lowerBound), off_t(range.count), flags)
+        }
+        guard result != 0 else { return .done }
+        // Of the call, or of what a sandbox makes of it, and not of the disk.
+        let refusals = [ENOSYS, EINVAL, EOPNOTSUPP, ESPIPE, EPERM]
+        guard !refusals.contains(errno) else { return .unsupported }
+        noteFailureOfWriting()
+        return .failed
+    }
+
+    private func noteFailureOfWriting() {
+        _ = failureOfWriting.compareExchange(
+            expected: 0, desired: errno, ordering: .acquiringAndReleasing)
     }
 
     func truncate(to size: UInt64) throws(StoreError) {

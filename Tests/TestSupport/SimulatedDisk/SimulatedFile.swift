@@ -104,6 +104,10 @@ final class SimulatedFile: StorageFile {
         }
     }
 
+    func mayHaveLostWrites() -> Bool {
+        storage.state.withLock { _ in inode.hasForgotten }
+    }
+
     private func checkReadable(_ offset: Int, _ count: Int) throws(StoreError) {
         guard let page = inode.unreadableOffset(in: offset..<(offset + count)) else { return }
         throw StorageCall.failure(.read, path, EIO, at: UInt64(page))

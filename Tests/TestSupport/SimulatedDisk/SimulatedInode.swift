@@ -17,6 +17,8 @@ final class SimulatedInode: @unchecked Sendable {
     private var mappingCount = 0
     /// Pages that the disk cannot read.
     private var spoiledPages: Set<Int> = []
+    /// Whether pages were let go that were not durable.
+    private(set) var hasForgotten = false
 
     /// A file whose bytes are both live and durable.
     init(_ bytes: [UInt8] = []) {
@@ -108,6 +110,7 @@ final class SimulatedInode: @unchecked Sendable {
     /// What the kernel may do with pages that the disk would not take: they are let go, and the
     /// next look reads what is durable.
     func forgetUndurablePages() {
+        hasForgotten = true
         for page in 0..<pageCount(of: size) where !isDurable(page) {
             let start = page * Self.pageBytes
             let end = min(start + Self.pageBytes, size)

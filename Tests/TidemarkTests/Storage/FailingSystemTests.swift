@@ -95,6 +95,38 @@ struct FailingSystemTests {
         print("real door: a failure at each of \(callCount) calls, \(failureCount) told, no loss")
     }
 
+    /// A segment is handed to the disk a megabyte at a time while it is written. The system tells
+    /// only once of what the disk does not take, and then the sync at the end knows of nothing.
+    @Test(
+        "A segment of which the disk refused a piece never takes the place of its log",
+        arguments: [0: "the first megabyte is begun", 8: "the first eight are waited for"])
+    func refusedPiece(passes: Int, _: String) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory["store"]
+        let faults = PlannedFaults()
+        faults.fail([.syncFileRange], of: ".seg", with: EIO, after: passes)
+        let store = try Store.open(
+            at: path, options: StoreOptions(durability: .disk, segmentBytes: 32 << 20),
+            storage: SystemStorage(faults: faults))
+        let records = try store.dataset("main")
+        var random = SeededGenerator(Seed(9))
+        let values = (0..<4_000).map { _ in random.bytes(3_000) }
+        var batch = WriteBatch()
+        for (number, value) in values.enumerated() {
+            batch.put(value, for: key(number), in: records)
+        }
+        try store.write(batch)
+        let error = expectError(.writerStopped) { try store.sealAll() }
+        #expect(error?.systemError == EIO)
+        #expect(faults.failuresLeft == 0)
+        try? store.close()
+        let again = try Store.open(at: path, options: options())
+        for (number, value) in values.enumerated() {
+            #expect(try again.dataset("main").get(key(number)) == value)
+        }
+        try again.close()
+    }
+
     /// Opens, writes, merges, writes and closes, up to the first error. Tells how many records were
     /// acknowledged as durable.
     private func live(

@@ -10,6 +10,8 @@ final class PlannedFaults: SystemCallFaults {
         var number: Int32 = 0
         /// Calls that are made before the first of these fails.
         var passes = 0
+        /// Only those on paths that end so.
+        var ending = ""
         /// How many are still to fail.
         var failures = 0
         var interruptsEach = false
@@ -19,9 +21,14 @@ final class PlannedFaults: SystemCallFaults {
 
     private let state = Mutex(State())
 
-    /// Calls of these kinds fail with that `errno`, so many in a row, after so many were made.
-    func fail(_ calls: Set<SystemCall>, with number: Int32, times: Int = 1, after passes: Int = 0) {
+    /// Calls of these kinds, on paths with that ending, fail with that `errno`, so many in a row,
+    /// after so many were made.
+    func fail(
+        _ calls: Set<SystemCall>, of ending: String = "", with number: Int32, times: Int = 1,
+        after passes: Int = 0
+    ) {
         state.withLock { state in
+            state.ending = ending
             state.failing = calls
             state.number = number
             state.failures = times
@@ -67,7 +74,8 @@ final class PlannedFaults: SystemCallFaults {
                 state.isInterrupted.toggle()
                 if state.isInterrupted { return EINTR }
             }
-            guard state.failures > 0, state.failing.contains(call) else { return 0 }
+            guard state.failures > 0, state.failing.contains(call), path.hasSuffix(state.ending)
+            else { return 0 }
             guard state.passes == 0 else {
                 state.passes -= 1
                 return 0

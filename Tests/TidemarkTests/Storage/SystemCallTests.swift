@@ -67,6 +67,41 @@ struct SystemCallTests {
         #expect(door.faults.count(of: .pwrite) >= (text.count > 1 ? 4 : 2))
     }
 
+    /// The system tells an open file only once that something could not be written, by whichever
+    /// call asks first (errseq, Linux 4.13).
+    @Test(
+        "After one call that tells of a failure to write, no sync succeeds",
+        arguments: [EIO, ENOSPC])
+    func failureToldOnce(number: Int32) throws {
+        let ways: [(SystemCall, (any StorageFile) throws -> Void)] = [
+            (.fdatasync, { try $0.sync() }),
+            (.syncFileRange, { _ = try $0.writeBack(0..<10_000, isWaiting: true) }),
+            (.syncFileRange, { try require($0.mayHaveLostWrites(), "nothing is doubted") }),
+        ]
+        for (call, ask) in ways {
+            let door = try Door()
+            door.faults.fail([call], with: number)
+            try? ask(door.file)
+            #expect(door.faults.failuresLeft == 0)
+            for _ in 0..<2 {
+                let error = expectError(number == ENOSPC ? .diskFull : .inputOutput) {
+                    try door.file.sync()
+                }
+                #expect(error?.systemError == number)
+                #expect(door.file.mayHaveLostWrites())
+            }
+        }
+    }
+
+    @Test("Where the system knows of no writing ahead, nothing is taken for a failure of the disk")
+    func noWritingAhead() throws {
+        let door = try Door()
+        door.faults.fail([.syncFileRange], with: ENOSYS, times: 2)
+        #expect(try !door.file.writeBack(0..<10_000, isWaiting: true))
+        #expect(door.file.mayHaveLostWrites(), "nobody can tell")
+        try door.file.sync()
+    }
+
     @Test("Where the kernel cannot populate a mapping, the same pages are read")
     func olderKernel() throws {
         let door = try Door()
@@ -158,6 +193,8 @@ private struct Door {
             try unsafe reversed.withUnsafeBytes { try unsafe file.write($0, at: 0) }
             try check(try Files.read(path) == reversed, call)
         case .fdatasync: try file.sync()
+        case .syncFileRange:
+            try check(try file.writeBack(0..<10_000, isWaiting: true), call)
         case .fsync: try storage.syncDirectory(directory.path)
         case .ftruncate:
             try file.truncate(to: 10)

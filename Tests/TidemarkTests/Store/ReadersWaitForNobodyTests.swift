@@ -279,9 +279,10 @@ struct ReadersWaitForNobodyTests {
             try unsafe file.write(bytes, at: offset)
         }
         func sync() throws(StoreError) { try file.sync() }
-        func writeBack(_ range: Range<UInt64>, isWaiting: Bool) -> Bool {
-            file.writeBack(range, isWaiting: isWaiting)
+        func writeBack(_ range: Range<UInt64>, isWaiting: Bool) throws(StoreError) -> Bool {
+            try file.writeBack(range, isWaiting: isWaiting)
         }
+        func mayHaveLostWrites() -> Bool { file.mayHaveLostWrites() }
         func truncate(to size: UInt64) throws(StoreError) { try file.truncate(to: size) }
         func map(
             size: Int, reserving: Int
