@@ -60,6 +60,33 @@ struct DatasetDeletionTests {
         try expectEqual([a, b])
     }
 
+    /// b settled the conflict of a's write with its own, and a, which never heard of that, knows of
+    /// a deletion that covers b's write alone.
+    ///
+    ///     a  writes A --------------------- hears of the deletion, keeps A ---- synchronizes
+    ///     b  writes B, to c, pulls A, settles for B                             |
+    ///     c              deletes what it knows, B -------^                      both have B
+    @Test func whatWasSettledBeforeADeletionReachesWhoOutlivedItWithoutThat() async throws {
+        try put("A", a)
+        b.clock.putForward(bySeconds: 1)
+        try put("B", b)
+        try await c.store.synchronize(with: b.transport)
+        await #expect(throws: SyncError.self) {
+            try await b.store.synchronize(
+                with: FaultyTransport(a.responder, .losesRequest, after: 2))
+        }
+        #expect(try b.dataset().text("key") == "B")
+        #expect(try b.dataset().record(for: "key")?.version.vector.dots.count == 2)
+        try c.store.deleteDataset("notes")
+        try await a.store.synchronize(
+            with: c.transport, options: SyncOptions(onDatasetDeleted: .keepAndRecreate))
+        #expect(try a.dataset().text("key") == "A")
+        let result = try await a.store.synchronize(with: b.transport)
+        #expect(result.map(\.isComplete) == [true])
+        try expectEqual([a, b])
+        #expect(try a.dataset().text("key") == "B")
+    }
+
     /// A clock that was ahead when the dataset was made dates that after any deletion. Nobody has
     /// made it anew for all that, and what was seen there would go unasked.
     @Test(arguments: [

@@ -243,7 +243,17 @@ extension SyncSession {
     /// next exchange would begin where this one did, and never come to an end.
     func acknowledge() async throws(SyncError) {
         let pulled = try pulledThrough()
+        // Of the dataset's life it is told nothing new.
         guard !isOneWay, let remote, pulled > acknowledged else { return }
+        try await tell(remote.lifecycle, pulled: pulled)
+    }
+
+    /// Pushes a page in which there is nothing.
+    ///
+    /// - Parameters:
+    ///   - lifecycle: what the peer is told of the dataset's life.
+    ///   - pulled: how far we have pulled.
+    private func tell(_ lifecycle: PeerLifecycle, pulled: SyncCount) async throws(SyncError) {
         var knowledge = try engine(dataset.name) { () throws(StoreError) in
             let knowledge = try dataset.told(try dataset.knowledge())
             if !has(.skipSyncBeforeSend) { try store.sync() }
@@ -253,17 +263,30 @@ extension SyncSession {
         if part != nil {
             (knowledge.vector, knowledge.forgotten) = (VersionVector(), ForgottenDeletions())
         }
-        // Of the dataset's life it is told nothing new, either.
-        knowledge.lifecycle = remote.lifecycle
+        knowledge.lifecycle = lifecycle
         let nothing = RecordPage(
             records: [], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: nothing,
             disputed: peerDisputed.sorted(), settled: judged.forgotten)
         let isPart = part != nil
-        self.remote = try await counted { connection, traffic throws(SyncError) in
+        remote = try await counted { connection, traffic throws(SyncError) in
             try await connection.push(request, isPart: isPart, &traffic)
         }.knowledge
+    }
+
+    /// Tells the peer of a deletion of the whole dataset that it has not heard of, before anything
+    /// is pulled: it leaves out what our vector contains, and that contains all that the deletion
+    /// reached. Of what has seen more than the deletion, and outlives it there, only who knows of
+    /// the deletion gives out everything.
+    func tellDeletion() async throws(SyncError) {
+        guard !isOneWay, !options.isDryRun, let remote else { return }
+        let ours = try engine(dataset.name) { () throws(StoreError) in
+            PeerLifecycle(try dataset.knowledge().lifecycle)
+        }
+        // What was moved from here into another dataset goes before the deletion that it left.
+        guard !remote.lifecycle.wiped.covers(ours.wiped), try !waitsForMoved() else { return }
+        try await tell(ours, pulled: try pulledThrough())
     }
 
     /// Whether there is anything in a page, or about it, that the peer does not know.

@@ -197,6 +197,9 @@ final class SyncSession {
         try await admitHeld()
         if let remote {
             try await settleLifecycle(remote.lifecycle)
+            try await tellDeletion()
+        }
+        if let remote {
             if try hasNews(remote) {
                 try await bootstrap(remote)
                 try await startAfresh(remote.forgotten)
