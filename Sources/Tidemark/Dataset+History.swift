@@ -49,14 +49,25 @@ extension Dataset {
     }
 
     /// The versions of a key that are kept, newest first: as they were written, tombstones
-    /// included, and values also of records that have expired since.
+    /// included, and values also of records that have expired since. One that is stored more than
+    /// once, as when it was joined with what it had won over, is given once, as it was stored last.
+    /// O(versions).
     ///
     /// - Parameter limit: how many to give at most: 0...
     public func history(
         of key: [UInt8], limit: Int = .max
     ) throws(StoreError) -> [Record] {
         try key.withBytes { (key) throws(StoreError) in
-            try engine.history(of: key, in: state, limit: limit)
+            try engine.history(of: key, in: state, limit: limit, withCopies: false)
+        }
+    }
+
+    /// The same with each copy of a version that is stored more than once.
+    package func storedVersions(
+        of key: [UInt8], limit: Int = .max
+    ) throws(StoreError) -> [Record] {
+        try key.withBytes { (key) throws(StoreError) in
+            try engine.history(of: key, in: state, limit: limit, withCopies: true)
         }
     }
 

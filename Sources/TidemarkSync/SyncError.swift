@@ -4,7 +4,7 @@ public import Tidemark
 ///
 /// Decide by ``code`` alone. The message is for people and may change; it ends with a remedy.
 /// Whatever the error, no acknowledged write is lost and the exchange may be repeated: it goes on
-/// after the last page that was applied.
+/// after the last page that both sides know to be applied.
 public struct SyncError: Error, Hashable, Sendable {
     /// The kinds of failure that a caller would answer differently.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -10,7 +10,8 @@ extension Dataset {
     /// ```
     ///
     /// Writes go on meanwhile; those made after the last page was read leave with the next
-    /// exchange. Interrupted at any point, the next call goes on after the last page applied.
+    /// exchange. Interrupted at any point, the next call goes on after the last page that both
+    /// sides know to be applied: at most one page comes a second time.
     /// Takes memory for one page and time in proportion to the changes since the last exchange.
     @discardableResult
     public func synchronize(

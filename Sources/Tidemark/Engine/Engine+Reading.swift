@@ -110,22 +110,44 @@ extension Engine {
 
     /// All versions of a key that are still there, newest first.
     func history(
-        of key: ByteView, in state: DatasetState, limit: Int = .max
+        of key: ByteView, in state: DatasetState, limit: Int, withCopies: Bool
     ) throws(StoreError) -> [Record] {
         let moment = try moment()
         let (id, dirtiness) = try scope(of: state, at: moment)
         var cursor = try MergeCursor(moment.view, order: .forward)
         try cursor.seek(EntryPosition(before: key, in: id))
         var versions: [Record] = []
+        var taken: Set<StoredWrite> = []
         while versions.count < limit, let entry = cursor.entry, entry.dataset == id,
             entry.key.equals(key)
         {
             if entry.sequence <= moment.sequenceMax {
-                versions.append(try Record(entry, cursor.tables, dirtiness))
+                let record = try Record(entry, cursor.tables, dirtiness)
+                if withCopies || taken.insert(StoredWrite(record)).inserted {
+                    versions.append(record)
+                }
             }
             try cursor.advance()
         }
         return versions
+    }
+}
+
+/// What makes two stored versions of a key the same write.
+///
+/// Not the vector, in which a winner is joined with what it has won over; and not the dot alone,
+/// which is also that of the mark that takes the place of a record whose time has come.
+private struct StoredWrite: Hashable {
+    let dot: Dot
+    let value: [UInt8]?
+    let expiresAt: UInt64?
+    let isDropped: Bool
+
+    init(_ record: Record) {
+        dot = record.version.dot
+        value = record.value
+        expiresAt = record.expiresAt
+        isDropped = record.isDropped
     }
 }
 

@@ -180,7 +180,7 @@ extension Dataset {
     package func ancestor(
         of key: [UInt8], local: Version, remote: Version
     ) throws(StoreError) -> Record? {
-        try history(of: key).first { record in
+        try storedVersions(of: key).first { record in
             let dot = record.version.dot
             return !record.isDropped && dot != local.dot && local.vector.contains(dot)
                 && remote.vector.contains(dot)

@@ -164,7 +164,8 @@ extension RecordOperations {
         of record: Record, _ patch: RecordPatch, in dataset: Dataset, _ map: CountMap
     ) throws(StoreError) -> Record? {
         let sure = map.anchors.last?.start ?? 0
-        return try dataset.history(of: record.key, limit: historyVersionsMax).first { version in
+        let versions = try dataset.storedVersions(of: record.key, limit: historyVersionsMax)
+        return versions.first { version in
             version.syncCount.rawValue > sure && patch.count > 0
                 && map.count(at: version.syncCount.rawValue) == patch.count
         }

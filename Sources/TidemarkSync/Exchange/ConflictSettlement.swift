@@ -281,7 +281,7 @@ extension Dataset {
         // nothing of the key was here when it was written; so it descends from nothing. One that
         // was written under a former id may have come back after its ancestors were lost.
         guard local.dot.replica == store.replicaID, try historyStart().syncCount == .zero,
-            try history(of: key, limit: 2).count == 1
+            try storedVersions(of: key, limit: 2).count == 1
         else { return .notKept }
         return .nonexistent
     }

@@ -186,7 +186,7 @@ extension Dataset {
         case .deleted: return .some(nil)
         case .leftOut:
             do throws(StoreError) {
-                let version = try history(of: key).first { $0.version.dot == dot }
+                let version = try storedVersions(of: key).first { $0.version.dot == dot }
                 return version.map { $0.value }
             } catch {
                 // Deleted with the whole dataset.

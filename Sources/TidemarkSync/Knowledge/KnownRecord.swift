@@ -120,7 +120,7 @@ extension Dataset {
     /// The versions of a key that are kept, newest first. That one was let go here because it is
     /// outside of the part that is kept is no version.
     func keptVersions(of key: [UInt8]) throws(StoreError) -> [Record] {
-        try history(of: key).filter { !$0.isDropped }
+        try storedVersions(of: key).filter { !$0.isDropped }
     }
 
     /// From which sync count on everything is kept; the greatest of all if only a part of the

@@ -49,7 +49,8 @@ import TidemarkSync
         #expect(try await states() == ["nettle waiting", "thistle waiting"])
         let text = try await tool.succeed("failed", north)
         expectSafeForTerminal(text.text)
-        #expect(text.lines.count == 3)
+        #expect(text.lines.count == 4)
+        #expect(text.lines[3].contains("'tidemark failed retry'"))
         #expect(text.lines[0].hasPrefix("WAY  PEER "))
         #expect(text.lines[1].hasPrefix("in   "))
         #expect(text.lines[1].contains("plants/"))
@@ -57,6 +58,12 @@ import TidemarkSync
         #expect(objects.first?["code"] as? String == "recordRefused")
         #expect(objects.first?["direction"] as? String == "incoming")
         #expect(try Files.contents(north) == before)
+    }
+
+    @Test func thatNothingHasFailedIsSaid() async throws {
+        try await tool.succeed("put", north, "plants", "rose", "red")
+        #expect(try await tool.succeed("failed", north).text == "no record has failed\n")
+        #expect(try await tool.succeed("failed", north, "--json").text == "")
     }
 
     @Test func oneIsTriedAgainAndOneDropped() async throws {

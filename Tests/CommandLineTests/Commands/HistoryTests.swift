@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 import Tidemark
@@ -48,6 +49,33 @@ struct HistoryTests {
         #expect(overcome?[FixtureNames.shop.description] == loser)
         let text = try await tool.succeed("history", names.store, "stock", "flour").text
         #expect(text.contains(" won over ") && text.contains("last writer wins, by 4:00"))
+    }
+
+    /// What won over another write is stored again, joined with that, beside what was sealed.
+    @Test func aVersionShowsOnceAndItsCopiesIfAskedFor() async throws {
+        let pair = try StorePair(in: tool)
+        for (name, store) in [("north", pair.north), ("south", pair.south)] {
+            try store.dataset("notes").put("by \(name)", for: "key")
+            try store.sealAll()
+        }
+        await pair.exchange()
+        let value = try #require(try pair.north.dataset("notes").get("key"))
+        let won = String(decoding: value, as: UTF8.self)
+        try pair.close()
+        let store = tool.path(String(won.dropFirst(3)))
+        for form in ["--limit=9", "--full", "--json"] {
+            for copies in [[], ["--all-copies"]] {
+                let outcome = try await RunningCommand(
+                    try CommandLineTool.binary(),
+                    ["history", store, "notes", "key", form] + copies, in: tool.directory
+                ).outcome()
+                try #require(outcome.status == 0, "\(outcome.errors)")
+                let shown = outcome.text.components(separatedBy: won).count - 1
+                #expect(shown == 1, "\(outcome.text)")
+                let files = [".seg", ".log"].map(outcome.text.contains)
+                #expect(files == [!copies.isEmpty, !copies.isEmpty], "\(outcome.text)")
+            }
+        }
     }
 
     @Test func wrongQuestions() async throws {

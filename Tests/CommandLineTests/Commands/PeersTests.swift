@@ -69,10 +69,10 @@ import TidemarkSync
         expectSafeForTerminal(text.text)
         #expect(text.lines.count == 6)
         #expect(text.lines[1].contains("delete"))
-        #expect(text.lines.last == "4 records, 28 B")
+        #expect(text.lines.last == "4 records, 28 B; see 'tidemark peers'")
         let some = try await tool.succeed(
             "pending", north, "--peer", south.shortDescription, "--limit", "2")
-        #expect(some.lines.last == "2 records or more, 12 B")
+        #expect(some.lines.last == "2 records or more, 12 B; see 'tidemark peers'")
         #expect(try Files.contents(north) == before)
     }
 
@@ -138,7 +138,9 @@ import TidemarkSync
         try pair.north.dataset("fruits").put("green", for: "apple")
         await pair.exchange()
         try pair.north.dataset("fruits").put("red", for: "apple")
-        #expect(try await tool.succeed("pending", north).lines.last == "1 record, 8 B")
+        #expect(
+            try await tool.succeed("pending", north).lines.last
+                == "1 record, 8 B; see 'tidemark peers'")
         #expect(try await tool.succeed("peers", north).lines.count == 2)
         try pair.close()
     }

@@ -33,6 +33,26 @@ struct ProvenanceTests {
         #expect(try a.dataset().provenance(of: "nowhere") == nil)
     }
 
+    /// b's write wins, and comes back to b joined with the one that it won over.
+    @Test func aVersionThatIsStoredTwiceIsOneOfTheHistory() async throws {
+        try put("lost", a)
+        b.clock.putForward(bySeconds: 1)
+        try put("won", b)
+        try await exchange(a, b)
+        let key = Array("key".utf8)
+        let stored = try b.dataset().storedVersions(of: key)
+        #expect(stored.map(\.valueText) == ["won", "won"])
+        #expect(stored.map(\.version.vector.dots.count) == [2, 1])
+        let history = try b.dataset().history(of: key)
+        #expect(history == [stored[0]])
+        // The limit is of versions, not of copies.
+        try put("later", b)
+        try put("lost again", b)
+        #expect(
+            try b.dataset().history(of: key, limit: 3).map(\.valueText)
+                == ["lost again", "later", "won"])
+    }
+
     /// B pulls what A wrote and pushes it to C: what each side tells of it.
     @Test func whatArrivedSaysByWhichExchange() async throws {
         try put("1", a)

@@ -59,8 +59,19 @@ struct ConflictsListCommand: StoreCommand {
                 try dataset.settledConflicts(limit: limit).map { ShownConflict($0) }
             }
         }
-        try table.finish()
+        if !format.json {
+            try table.finish(
+                empty: wordsForNone,
+                next: "'tidemark conflicts show' explains one"
+                    + (settled ? "" : ", 'resolve' settles one that waits"))
+        }
         try store.close()
+    }
+
+    private var wordsForNone: String {
+        if waiting { return "no conflict waits" }
+        if settled { return "the journal has no conflict" }
+        return "no conflict waits, and the journal has none"
     }
 
     private func cells(of conflict: ShownConflict, _ columns: Int) -> [String] {

@@ -51,7 +51,11 @@ struct FailedListCommand: StoreCommand {
                 }
             }
         }
-        try table.finish()
+        if !format.json {
+            try table.finish(
+                empty: "no record has failed",
+                next: "'tidemark failed retry' tries one again, 'drop' gives it up")
+        }
         try store.close()
     }
 

@@ -13,12 +13,16 @@ struct HistoryCommand: StoreCommand {
             writers who had not seen each other; what became of that is told behind the graph.
 
             --full shows everything of each version, with its version vector as SEEN.
+
+            A version may be stored more than once, as when it was joined with what it had won \
+            over. It is shown once; --all-copies tells the log or segment that each copy lies in.
             """)
 
     @OptionGroup var target: StoreArgument
     @Argument(help: "The dataset's name.") var dataset: String
     @OptionGroup var key: KeyArgument
     @Flag(help: "All that is known of each version.") var full = false
+    @Flag(help: "Where each copy of a version lies, too.") var allCopies = false
     @Flag(help: "The graph in the language of Graphviz.") var dot = false
     @Flag(help: "The graph as a drawing that stands by itself.") var svg = false
     @Option(help: ArgumentHelp("The newest versions, so many at most.", valueName: "n"))
@@ -51,22 +55,41 @@ struct HistoryCommand: StoreCommand {
         let graph = HistoryGraph(
             versions, asWritten: try HistoryVerdicts.asWritten(of: keyBytes, in: dataset))
         let verdicts = try HistoryVerdicts(graph, of: keyBytes, in: dataset)
+        let copies = StoredCopies(allCopies ? try dataset.keptVersions(of: keyBytes) : [])
         try store.close()
         let title = "\(self.dataset)/\(TerminalText.escaped(keyBytes, columnsMax: 60))"
         if format.json {
             for number in graph.nodes.indices {
-                try output.write(JSONLine(graph, number, verdicts).line)
+                try output.write(JSONLine(graph, number, verdicts, copies).line)
             }
         } else if dot || svg {
             for line in dot ? graph.dot(title: title) : graph.svg(title: title) {
                 try output.writeLine(line)
             }
         } else if full {
-            try HistoryListing(output).writeAll(versions)
+            try HistoryListing(output, copies).writeAll(versions)
         } else {
-            try HistoryListing(output).write(graph)
-            try HistoryListing(output).write(verdicts)
+            try HistoryListing(output, copies).write(graph)
+            try HistoryListing(output, copies).write(verdicts)
         }
+    }
+}
+
+/// Where the copies of versions lie, if that is asked for.
+struct StoredCopies {
+    private let versions: [KeptVersion]
+
+    init(_ versions: [KeptVersion]) {
+        self.versions = versions
+    }
+
+    /// The logs and segments that a version lies in, that of the newest copy first, and with a
+    /// value file that its value lies in. Empty if nobody asked.
+    func files(of record: Record) -> [String] {
+        versions.filter {
+            $0.version.dot == record.version.dot
+                && $0.isDeletion == (record.value == nil && !record.isDropped)
+        }.map { copy in copy.valueFile.map { "\(copy.file) and \($0)" } ?? copy.file }
     }
 }
 
@@ -77,8 +100,11 @@ struct HistoryListing {
 
     private let output: OutputStream
 
-    init(_ output: OutputStream) {
+    private let copies: StoredCopies
+
+    init(_ output: OutputStream, _ copies: StoredCopies) {
         self.output = output
+        self.copies = copies
     }
 
     // MARK: - As a graph
@@ -88,7 +114,7 @@ struct HistoryListing {
             let record = graph.nodes[row.node].record
             let margins = graph.margins(of: row)
             if let above = margins.above { try write(above, "") }
-            let lines = Self.lines(record)
+            let lines = lines(record)
             try write(margins.node, lines[0])
             for (number, line) in lines.dropFirst().enumerated() {
                 try write(number == 0 ? margins.below ?? margins.rest : margins.rest, line)
@@ -104,7 +130,7 @@ struct HistoryListing {
             output.colored(String(graph), .accent) + line.dropFirst(graph.count))
     }
 
-    private static func lines(_ record: Record) -> [String] {
+    private func lines(_ record: Record) -> [String] {
         let version = record.version
         let author = TerminalText.escaped(version.author, columnsMax: 20)
         let unsent = record.isDirty ? "  (no peer has it yet)" : ""
@@ -122,6 +148,7 @@ struct HistoryListing {
         if let expiresAt = record.expiresAt {
             lines.append("expires \(HybridTime(milliseconds: expiresAt, counter: 0))")
         }
+        for file in copies.files(of: record) { lines.append("in \(file)") }
         return lines
     }
 
@@ -173,6 +200,7 @@ struct HistoryListing {
         if let expiresAt = record.expiresAt {
             try writeField("expires", "\(HybridTime(milliseconds: expiresAt, counter: 0))")
         }
+        for file in copies.files(of: record) { try writeField("in", file) }
         guard let value = record.value else { return try writeField("value", "(deleted)") }
         try writeField("size", Quantities.counted(value.count, "byte"))
         // A few lines of it: where two versions differ is often not at the start.
@@ -192,13 +220,17 @@ struct HistoryListing {
 
 extension JSONLine {
     /// A version with what it descends from, and which others it won over.
-    init(_ graph: HistoryGraph, _ number: Int, _ verdicts: HistoryVerdicts) {
+    init(
+        _ graph: HistoryGraph, _ number: Int, _ verdicts: HistoryVerdicts, _ copies: StoredCopies
+    ) {
         let node = graph.nodes[number]
         self.init(node.record)
         add("parents", Self.dots(node.parents.map { graph.nodes[$0].record.version.dot }))
         let losers = graph.victories.filter { $0.winner == number }
         add("wonOver", Self.dots(losers.map { graph.nodes[$0.loser].record.version.dot }))
         if let policy = verdicts.policies[node.record.version.dot] { add("policy", policy) }
+        let files = copies.files(of: node.record)
+        if !files.isEmpty { add("files", texts: files) }
     }
 
     /// By the replicas of the writes.

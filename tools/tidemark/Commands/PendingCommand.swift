@@ -134,6 +134,7 @@ final class PendingListing {
         try output.writeLine(
             count == 0
                 ? "nothing waits"
-                : "\(Quantities.counted(count, "record"))\(more), \(Quantities.bytes(bytes))")
+                : "\(Quantities.counted(count, "record"))\(more), \(Quantities.bytes(bytes)); "
+                    + "see 'tidemark peers'")
     }
 }

@@ -57,7 +57,11 @@ struct QuarantineListCommand: StoreCommand {
                 ])
             }
         }
-        try table.finish()
+        if !format.json {
+            try table.finish(
+                empty: "no write of the dataset is held",
+                next: "'tidemark quarantine release' lets one count now, 'discard' never")
+        }
     }
 }
 

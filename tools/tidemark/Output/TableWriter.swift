@@ -30,6 +30,7 @@ final class TableWriter {
     private let output: OutputStream
     private var sample: [[String]] = []
     private var widths: [Int]?
+    private(set) var rowCount = 0
 
     /// - Parameters:
     ///   - columnsMax: the screen's columns; the output's own width if nil.
@@ -43,6 +44,7 @@ final class TableWriter {
 
     /// Adds a row; its cells are escaped already.
     func add(_ cells: [String]) throws {
+        rowCount += 1
         if let widths {
             try write(cells, widths)
         } else {
@@ -67,6 +69,16 @@ final class TableWriter {
             try write(cells, fitting)
         }
         sample = []
+    }
+
+    /// The same at the end of a list that people act on.
+    ///
+    /// - Parameters:
+    ///   - empty: what there is none of, in place of a table without rows.
+    ///   - next: the commands to go on with, behind the last row.
+    func finish(empty: String, next: String) throws {
+        try finish()
+        try output.writeLine(rowCount == 0 ? empty : next)
     }
 
     /// Narrows the flexible columns, the widest first, until the row fits; then, if it must be,
