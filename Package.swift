@@ -185,6 +185,7 @@ let package = Package(
         .testTarget(
             name: "TortureTests", dependencies: ["Tidemark", "TestSupport", "Torture"],
             swiftSettings: settings),
+        .target(name: "Specification", path: "Tests/Specification", swiftSettings: optimised),
         .target(
             name: "Simulation", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
             path: "Tests/Simulation", swiftSettings: optimised),
@@ -201,7 +202,8 @@ let package = Package(
             exclude: ["Golden"],
             swiftSettings: settings),
         .testTarget(
-            name: "TidemarkSyncTests", dependencies: ["Tidemark", "TidemarkSync", "TestSupport"],
+            name: "TidemarkSyncTests",
+            dependencies: ["Tidemark", "TidemarkSync", "Specification", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "TidemarkObservabilityTests",
