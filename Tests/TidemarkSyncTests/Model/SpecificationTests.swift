@@ -10,14 +10,16 @@ import Testing
 //     world ── each step ──▶ states not met before ──▶ invariants ── each step ──▶ ...
 //                                └── all exchange until nothing moves ──▶ invariants
 //
-// `TIDEMARK_DEPTH=7` of the environment goes one step further than a run of all tests does, which
-// takes ten times as long.
+// `TIDEMARK_DEPTH` of the environment, 5...7, is how many steps of whole exchanges are gone
+// through; with 7 there is one step more of all else, too. Each step takes ten times as long.
+
+private let wantedDepth: Int = {
+    let text = ProcessInfo.processInfo.environment["TIDEMARK_DEPTH"]
+    return text.flatMap { Int($0) } ?? 5
+}()
 
 /// How many steps more than usual.
-private let extraDepth: Int = {
-    let text = ProcessInfo.processInfo.environment["TIDEMARK_DEPTH"]
-    return max(0, (text.flatMap { Int($0) } ?? 6) - 6)
-}()
+private let extraDepth = max(0, wantedDepth - 6)
 
 /// What can happen beside writes and whole exchanges, and how many steps are gone through.
 struct ExploredWorld: Sendable, CustomTestStringConvertible {
@@ -36,7 +38,9 @@ struct ExploredWorld: Sendable, CustomTestStringConvertible {
     }
 
     /// Deletions are forgotten with age.
-    static let whole = ExploredWorld("whole exchanges", depth: 6) { _ in }
+    static let whole = ExploredWorld(
+        "whole exchanges", depth: min(6, max(5, wantedDepth))
+    ) { _ in }
 
     /// Deletions are forgotten once all peers have them.
     static let patient = ExploredWorld("deletions wait for all peers", depth: 5) {
