@@ -74,21 +74,27 @@ final class ConsoleSamples: Sendable {
         guard let former = state.counters, former.opening == counters.opening, now > state.time
         else { return sample }
         let seconds = Double(now - state.time) / 1_000
-        sample.puts = Double(counters.puts - former.puts) / seconds
-        sample.deletes = Double(counters.deletes - former.deletes) / seconds
-        sample.loggedBytes = Double(counters.bytesLogged - former.bytesLogged) / seconds
-        sample.bytesMergedIn = Double(counters.bytesMergedIn - former.bytesMergedIn) / seconds
-        sample.bytesMergedOut = Double(counters.bytesMergedOut - former.bytesMergedOut) / seconds
-        let syncs = counters.syncs - former.syncs
+        sample.puts = growth(counters.puts, since: former.puts) / seconds
+        sample.deletes = growth(counters.deletes, since: former.deletes) / seconds
+        sample.loggedBytes = growth(counters.bytesLogged, since: former.bytesLogged) / seconds
+        sample.bytesMergedIn = growth(counters.bytesMergedIn, since: former.bytesMergedIn) / seconds
+        sample.bytesMergedOut =
+            growth(counters.bytesMergedOut, since: former.bytesMergedOut) / seconds
+        let syncs = growth(counters.syncs, since: former.syncs)
         if syncs > 0 {
             let time = counters.syncTime - former.syncTime
-            sample.syncMilliseconds = time / .milliseconds(1) / Double(syncs)
+            sample.syncMilliseconds = time / .milliseconds(1) / syncs
         }
         let counts = counts(durations, since: state.durations)
         sample.requests = Double(counts.reduce(0, +)) / seconds
         sample.medianMilliseconds = quantile(0.5, of: counts)
         sample.slowMilliseconds = quantile(0.99, of: counts)
         return sample
+    }
+
+    /// A counter that has gone back has grown by nothing: a page of figures ends no hub.
+    private static func growth<Count: BinaryInteger>(_ now: Count, since former: Count) -> Double {
+        now > former ? Double(now - former) : 0
     }
 
     private static func counts(

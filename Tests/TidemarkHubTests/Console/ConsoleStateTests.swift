@@ -120,6 +120,21 @@ struct ConsoleStateTests {
         try store.close()
     }
 
+    @Test("counters that have gone back since the last sample have grown by nothing")
+    func countersThatGoBack() throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.store("hub")
+        let samples = ConsoleSamples()
+        let durations = HistogramCell(bounds: HistogramCell.seconds)
+        let former = store.counters()
+        try store.dataset("shared").put("v", for: "key")
+        samples.take(store.counters(), durations.current, at: 1_000)
+        samples.take(former, durations.current, at: 2_000)
+        let last = try #require(samples.all.last)
+        #expect(last.loggedBytes == 0 && last.puts == 0)
+        try store.close()
+    }
+
     @Test("settings are told without any secret, and addresses without what may be one")
     func settings() throws {
         var settings = HubSettings()
