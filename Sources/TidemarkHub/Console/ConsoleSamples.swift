@@ -74,16 +74,18 @@ final class ConsoleSamples: Sendable {
         guard let former = state.counters, former.opening == counters.opening, now > state.time
         else { return sample }
         let seconds = Double(now - state.time) / 1_000
-        sample.puts = growth(counters.puts, since: former.puts) / seconds
-        sample.deletes = growth(counters.deletes, since: former.deletes) / seconds
-        sample.loggedBytes = growth(counters.bytesLogged, since: former.bytesLogged) / seconds
-        sample.bytesMergedIn = growth(counters.bytesMergedIn, since: former.bytesMergedIn) / seconds
-        sample.bytesMergedOut =
-            growth(counters.bytesMergedOut, since: former.bytesMergedOut) / seconds
+        func rate<Count: BinaryInteger>(_ figure: (StoreCounters) -> Count) -> Double {
+            Double(growth(figure(counters), since: figure(former))) / seconds
+        }
+        sample.puts = rate(\.puts)
+        sample.deletes = rate(\.deletes)
+        sample.loggedBytes = rate(\.bytesLogged)
+        sample.bytesMergedIn = rate(\.bytesMergedIn)
+        sample.bytesMergedOut = rate(\.bytesMergedOut)
         let syncs = growth(counters.syncs, since: former.syncs)
         if syncs > 0 {
             let time = counters.syncTime - former.syncTime
-            sample.syncMilliseconds = time / .milliseconds(1) / syncs
+            sample.syncMilliseconds = time / .milliseconds(1) / Double(syncs)
         }
         let counts = counts(durations, since: state.durations)
         sample.requests = Double(counts.reduce(0, +)) / seconds
@@ -93,15 +95,15 @@ final class ConsoleSamples: Sendable {
     }
 
     /// A counter that has gone back has grown by nothing: a page of figures ends no hub.
-    private static func growth<Count: BinaryInteger>(_ now: Count, since former: Count) -> Double {
-        now > former ? Double(now - former) : 0
+    private static func growth<Count: BinaryInteger>(_ now: Count, since former: Count) -> Count {
+        now - min(now, former)
     }
 
     private static func counts(
         _ now: HistogramCell.State, since former: HistogramCell.State?
     ) -> [UInt64] {
         guard let former else { return now.counts }
-        return zip(now.counts, former.counts).map { $0 - min($0, $1) }
+        return zip(now.counts, former.counts).map { growth($0, since: $1) }
     }
 
     /// The upper bound of the bucket in which the value lies, in milliseconds.

@@ -199,18 +199,17 @@ final class SyncSession {
             try await settleLifecycle(remote.lifecycle)
             try await tellDeletion()
         }
-        if let remote {
-            if try hasNews(remote) {
-                try await bootstrap(remote)
-                try await startAfresh(remote.forgotten)
-                // What was buried here may be more than the peer has seen.
-                try judge(remote)
-                if try !isSweepWaiting(remote) { try await reconcile(remote) }
-                try await sweep(remote)
-                guard try await pull() else {
-                    try await acknowledge()
-                    return true
-                }
+        // The answer to what it was told may say more of it than its greeting.
+        if let remote, try hasNews(remote) {
+            try await bootstrap(remote)
+            try await startAfresh(remote.forgotten)
+            // What was buried here may be more than the peer has seen.
+            try judge(remote)
+            if try !isSweepWaiting(remote) { try await reconcile(remote) }
+            try await sweep(remote)
+            guard try await pull() else {
+                try await acknowledge()
+                return true
             }
         }
         if remote == nil { try settleAlone() }

@@ -83,13 +83,12 @@ struct StoredCopies {
         self.versions = versions
     }
 
-    /// The logs and segments that a version lies in, that of the newest copy first, and with a
-    /// value file that its value lies in. Empty if nobody asked.
-    func files(of record: Record) -> [String] {
+    /// Of a version, the newest copy first. Empty if nobody asked.
+    func places(of record: Record) -> [String] {
         versions.filter {
             $0.version.dot == record.version.dot
                 && $0.isDeletion == (record.value == nil && !record.isDropped)
-        }.map { copy in copy.valueFile.map { "\(copy.file) and \($0)" } ?? copy.file }
+        }.map(\.place)
     }
 }
 
@@ -99,7 +98,6 @@ struct HistoryListing {
     private static let valueLinesMax = 4
 
     private let output: OutputStream
-
     private let copies: StoredCopies
 
     init(_ output: OutputStream, _ copies: StoredCopies) {
@@ -148,7 +146,7 @@ struct HistoryListing {
         if let expiresAt = record.expiresAt {
             lines.append("expires \(HybridTime(milliseconds: expiresAt, counter: 0))")
         }
-        for file in copies.files(of: record) { lines.append("in \(file)") }
+        for place in copies.places(of: record) { lines.append("in \(place)") }
         return lines
     }
 
@@ -200,7 +198,7 @@ struct HistoryListing {
         if let expiresAt = record.expiresAt {
             try writeField("expires", "\(HybridTime(milliseconds: expiresAt, counter: 0))")
         }
-        for file in copies.files(of: record) { try writeField("in", file) }
+        for place in copies.places(of: record) { try writeField("in", place) }
         guard let value = record.value else { return try writeField("value", "(deleted)") }
         try writeField("size", Quantities.counted(value.count, "byte"))
         // A few lines of it: where two versions differ is often not at the start.
@@ -229,8 +227,8 @@ extension JSONLine {
         let losers = graph.victories.filter { $0.winner == number }
         add("wonOver", Self.dots(losers.map { graph.nodes[$0.loser].record.version.dot }))
         if let policy = verdicts.policies[node.record.version.dot] { add("policy", policy) }
-        let files = copies.files(of: node.record)
-        if !files.isEmpty { add("files", texts: files) }
+        let places = copies.places(of: node.record)
+        if !places.isEmpty { add("files", texts: places) }
     }
 
     /// By the replicas of the writes.

@@ -28,9 +28,9 @@ final class WhyAnswer {
             if isJSON {
                 try output.write(line(version, key, dataset).line)
             } else {
-                let place = version.valueFile.map { "\(version.file) and \($0)" } ?? version.file
                 try writeText(
-                    "\(version.version.dot)  \(Quantities.bytes(version.byteCount)) in \(place)")
+                    "\(version.version.dot)  \(Quantities.bytes(version.byteCount)) in "
+                        + version.place)
                 try writeText("    " + Self.text(of: version))
             }
             note(Self.remedy(for: version.reason, path))
@@ -236,4 +236,9 @@ final class WhyAnswer {
         try output.writeLine()
         try writeRemedies()
     }
+}
+
+extension KeptVersion {
+    /// The log or segment that it lies in, and the value file if its value lies apart.
+    var place: String { valueFile.map { "\(file) and \($0)" } ?? file }
 }

@@ -30,7 +30,7 @@ final class TableWriter {
     private let output: OutputStream
     private var sample: [[String]] = []
     private var widths: [Int]?
-    private(set) var rowCount = 0
+    private var rowCount = 0
 
     /// - Parameters:
     ///   - columnsMax: the screen's columns; the output's own width if nil.
