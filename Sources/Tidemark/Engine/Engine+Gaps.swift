@@ -4,13 +4,13 @@ extension Engine: GapKeeper {
     }
 
     /// Notes a gap that a walk has found, unless something was put into it meanwhile, or somebody
-    /// holds the lock for long.
+    /// holds the lock for long for whom a reader would have to wait.
     ///
     /// - Parameters:
     ///   - order: of the walk. Of a gap into which something was put, what lies before that in
     ///     this order is kept.
-    ///   - putCount: how many records had been put at the moment of the walk, if that is known: if
-    ///     none was since, there is nothing to be looked at.
+    ///   - putCount: how many records had been put at the moment of the walk, if the scout has
+    ///     walked: if none was since, there is nothing to be looked at. Nil if a reader has.
     func note(_ found: KeyGap, order: ScanOrder, putCount: Int?) {
         var gap = found
         var since = found.sequence
@@ -33,9 +33,16 @@ extension Engine: GapKeeper {
     private func noteIfChecked(
         _ found: KeyGap, since: UInt64, order: ScanOrder, putCount: Int?
     ) -> GapChanges? {
-        // A reader waits for no writer: a note less does no harm.
-        withLock(turnsMax: Self.gapTurnsMax) { held in
-            held.addIfChecked(found, since: since, order: order, putCount: putCount)
+        guard let putCount else {
+            // A reader waits for no writer: a note less does no harm.
+            return withLock(turnsMax: Self.gapTurnsMax) { held in
+                held.addIfChecked(found, since: since, order: order, putCount: nil)
+            }
+        }
+        // The scout does: without its note nobody knows the span, and nobody walks there again.
+        return withLock { held in
+            held.awaitWriter()
+            return held.addIfChecked(found, since: since, order: order, putCount: putCount)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -122,6 +123,31 @@ struct ScoutTests {
         #expect(found.passed <= 64, "a walk from the first of all keys is not in the gap at once")
         try fixture.store.scout(fixture.dataset, from: key(17))
         #expect(fixture.store.deadRecordsScouted == UInt64(Self.deletedCount), "known already")
+    }
+
+    @Test("What the scout has found is noted, however often a writer holds the lock")
+    func besideAWriter() throws {
+        let fixture = try StoreFixture(options())
+        let datasets = try (0..<16).map { try fixture.store.dataset("front-\($0)") }
+        for dataset in datasets {
+            for number in 0..<200 { try dataset.delete(key(number)) }
+        }
+        let other = fixture.dataset
+        let isDone = Atomic(false)
+        try runOnThreads([
+            {
+                while !isDone.load(ordering: .relaxed) {
+                    var batch = WriteBatch()
+                    for number in 0..<2_000 { batch.delete(bytes("\(number)"), in: other) }
+                    try fixture.store.write(batch)
+                }
+            },
+            {
+                defer { isDone.store(true, ordering: .relaxed) }
+                for dataset in datasets { try fixture.store.scout(dataset, from: []) }
+            },
+        ])
+        #expect(fixture.store.gapsNoted == datasets.count)
     }
 
     // MARK: - What it leaves alone
