@@ -82,7 +82,7 @@ public struct StoreCounters: Hashable, Sendable {
 
     /// Of a store that has done nothing.
     package static let none = StoreCounters()
-    /// Tells this opening of a store from others.
+    /// Tells this opening of a store from others of the process.
     package var opening: UInt64 = 0
 }
 

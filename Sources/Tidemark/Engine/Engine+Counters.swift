@@ -6,7 +6,7 @@ extension Engine {
 extension EngineState {
     fileprivate func counters() -> StoreCounters {
         var result = StoreCounters()
-        result.opening = counted.openedAt
+        result.opening = counted.opening
         result.commits = counted.commits
         result.puts = counted.puts
         result.deletes = counted.deletes

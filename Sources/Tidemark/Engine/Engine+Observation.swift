@@ -24,7 +24,6 @@ extension EngineState {
     ///
     /// - Parameter wasMade: whether there was no store before.
     func beginObservation(wasMade: Bool, since start: UInt64) {
-        counted.openedAt = start
         counted.bytesSealedAway = -currentView.memtables.reduce(0) { $0 + Int64($1.log.appended) }
         events.start { .opened(opening(wasMade: wasMade, since: start)) }
     }

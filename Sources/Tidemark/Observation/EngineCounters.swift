@@ -1,7 +1,12 @@
+internal import Synchronization
+
 /// What the engine counts. Everything under the store's writer lock.
 struct EngineCounters {
-    /// When the store was opened, by the clock for measuring.
-    var openedAt: UInt64 = 0
+    private static let openings = Atomic<UInt64>(0)
+
+    /// Tells this opening from all others of the process: 1 or more. No time, since two openings
+    /// have the same one by a clock that stands.
+    let opening = openings.wrappingAdd(1, ordering: .relaxed).newValue
     var commits = 0
     var puts = 0
     var deletes = 0

@@ -55,6 +55,16 @@ extension [StoreEvent] {
 
 @Suite("Events of a store")
 struct StoreEventTests {
+    @Test("Two openings are told apart by their counters, also by a clock that stands")
+    func openingsOfOneMoment() throws {
+        let first = try ObservedStore()
+        let before = first.store.counters()
+        try first.store.close()
+        let second = try ObservedStore(first.storage)
+        #expect(second.store.counters().opening != before.opening)
+        #expect(first.store.counters().opening == before.opening)
+    }
+
     @Test("How it was opened: made, closed before, not closed before, for reading alone")
     func openings() throws {
         let first = try ObservedStore()
