@@ -13,6 +13,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableUpcomingFeature("InferIsolatedConformances"),
     .enableUpcomingFeature("ImmutableWeakCaptures"),
+    // The mistakes that the simulator is tried with: no release build has them.
+    .define("PLANTED_BUGS", .when(configuration: .debug)),
 ]
 
 /// What the tests spend their time in: the store as it is handed out, optimised, in a debug build,

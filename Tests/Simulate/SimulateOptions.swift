@@ -27,7 +27,7 @@ struct SimulateOptions {
                         [--traits NAME+NAME...|mixed] [--bugs] [--find forked|dragged]
                         [--go-on]
         traits: \(SimulatedTraits.named.map(\.name).joined(separator: ", "))
-        bugs that can be planted: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
+        bugs, in debug builds: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
         """
 
     /// nil if the arguments make no sense.
@@ -37,7 +37,9 @@ struct SimulateOptions {
             switch name {
             case "--only": isSingle = true
             case "--trace": printsTrace = true
-            case "--bugs": findsBugs = true
+            case "--bugs":
+                guard PlantedBugs.arePossible else { return nil }
+                findsBugs = true
             case "--go-on": goesOn = true
             default:
                 guard let value = rest.popFirst(), take(name, value) else { return nil }
@@ -63,9 +65,9 @@ struct SimulateOptions {
             guard let number = Int(value), number > 0 else { return false }
             seedsMax = number
         case "--bug":
-            guard let bug = PlantedBugs.named.first(where: { $0.name == value })?.bug else {
-                return false
-            }
+            guard PlantedBugs.arePossible,
+                let bug = PlantedBugs.named.first(where: { $0.name == value })?.bug
+            else { return false }
             plantedBugs.insert(bug)
         case "--traits":
             isMixed = value == "mixed"

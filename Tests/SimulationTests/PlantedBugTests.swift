@@ -11,10 +11,6 @@ struct Planted: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    init(_ name: String, seed: UInt64) {
-        self.init(name, seeds: seed...seed, [])
-    }
-
     /// - Parameter seeds: of which one finds it, with these traits.
     init(_ name: String, seeds: ClosedRange<UInt64>, _ traits: SimulatedTraits) {
         self.name = name
@@ -23,14 +19,14 @@ struct Planted: Sendable, CustomTestStringConvertible {
     }
 
     static let all = [
-        Planted("skipVectorJoin", seed: 0x1),
-        Planted("joinVectorWithFirstPage", seed: 0x1),
-        Planted("skipSyncBeforeSend", seed: 0x6B),
-        Planted("reuseDot", seed: 0x1C),
+        Planted("skipVectorJoin", seeds: 0x1...0x8, []),
+        Planted("joinVectorWithFirstPage", seeds: 0x1...0x8, []),
+        Planted("skipSyncBeforeSend", seeds: 0x60...0x100, []),
+        Planted("reuseDot", seeds: 0x10...0x60, []),
         Planted("checkpointApartFromRecords", seeds: 0x20...0x80, []),
-        Planted("advanceCursorPastCap", seed: 0x1),
-        Planted("ignoreLifecycle", seed: 0x4D),
-        Planted("applyConflictUnasked", seed: 0xE),
+        Planted("advanceCursorPastCap", seeds: 0x1...0x8, []),
+        Planted("ignoreLifecycle", seeds: 0x40...0xA0, []),
+        Planted("applyConflictUnasked", seeds: 0x1...0x40, []),
         Planted("collectTombstonesEarly", seeds: 0x1...0x40, []),
         Planted("claimVectorInPart", seeds: 0x1...0x40, .parts),
         Planted("releaseHeldEarly", seeds: 0x1...0x40, .clocks),

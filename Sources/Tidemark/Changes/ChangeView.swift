@@ -170,7 +170,7 @@ extension Dataset {
                 return change.syncCount
             }
             if let syncCount = found {
-                if !isFull || engine.options.plantedBugs.contains(.advanceCursorPastCap) {
+                if !isFull || engine.options.make(.advanceCursorPastCap) {
                     through = syncCount
                 }
                 continue

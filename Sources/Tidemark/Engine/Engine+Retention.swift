@@ -66,7 +66,7 @@ extension Engine {
 
 extension EngineState {
     fileprivate func tombstoneRule(for state: DatasetState) -> TombstoneRule {
-        guard !options.plantedBugs.contains(.collectTombstonesEarly) else {
+        guard !options.make(.collectTombstonesEarly) else {
             return TombstoneRule(isSolitary: true)
         }
         var rule = TombstoneRule()

@@ -76,7 +76,7 @@ extension Engine {
             var steps = ChangeSteps(
                 scan.moment, dataset: scan.dataset, since: table.syncCount.rawValue)
             var changeCount = 0
-            let missesDeletions = options.plantedBugs.contains(.digestMissesDeletions)
+            let missesDeletions = options.make(.digestMissesDeletions)
             while let (index, isDeletion) = try steps.next({ entry, _ in
                 (table.leaf(of: entry.key), entry.kind == .delete)
             }) {

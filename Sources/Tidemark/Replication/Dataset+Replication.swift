@@ -106,7 +106,7 @@ extension Dataset {
                     records.count >= max(1, recordsMax)
                     || (!records.isEmpty && bytes + size > bytesMax)
                 if isFull {
-                    if engine.options.plantedBugs.contains(.advanceCursorPastCap) {
+                    if engine.options.make(.advanceCursorPastCap) {
                         through = record.syncCount
                     }
                     return ChangesPage(

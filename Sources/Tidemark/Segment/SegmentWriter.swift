@@ -52,7 +52,7 @@ final class SegmentWriter {
             storage: storage,
             moving: sparse)
         entriesMax = UInt64(options.segmentEntriesMax)
-        isTrusting = options.plantedBugs.contains(.adoptUnverified)
+        isTrusting = options.make(.adoptUnverified)
         unsafe hashes = PageArray(capacity: options.segmentEntriesMax)
         unsafe places = PageArray(capacity: options.segmentEntriesMax)
         unsafe changes = ChangeIndexBuilder(countMax: options.segmentEntriesMax)

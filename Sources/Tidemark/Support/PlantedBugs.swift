@@ -1,8 +1,9 @@
 /// Mistakes that a test makes on purpose, one at a time, to learn whether the simulator would find
-/// them: a checker that never speaks up proves nothing. Always empty outside of tests.
+/// them: a checker that never speaks up proves nothing. Always empty outside of tests, and no
+/// mistake is in a release build at all.
 ///
-/// The sites are where each mistake would most easily be made. To add one: a case here, `if` at its
-/// site, and a line with the seed that finds it in the table of `PlantedBugTests`.
+/// Each mistake has one site, where it would most easily be made. To add one: a case here, a
+/// question at its site, and a line with the seed that finds it in the table of `PlantedBugTests`.
 package struct PlantedBugs: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
 
@@ -69,4 +70,28 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
         ("outcomeWithoutJournal", .outcomeWithoutJournal),
         ("unboundedPages", .unboundedPages),
     ]
+}
+
+extension PlantedBugs {
+    /// Whether this build has any.
+    package static var arePossible: Bool {
+        #if PLANTED_BUGS
+            true
+        #else
+            false
+        #endif
+    }
+}
+
+extension StoreOptions {
+    /// Whether a mistake is to be made. Never in a release build: `PLANTED_BUGS` is defined in
+    /// debug builds alone, and what would follow is not compiled.
+    @inline(__always)
+    func make(_ mistake: @autoclosure () -> PlantedBugs) -> Bool {
+        #if PLANTED_BUGS
+            plantedBugs.contains(mistake())
+        #else
+            false
+        #endif
+    }
 }

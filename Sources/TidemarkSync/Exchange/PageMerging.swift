@@ -28,16 +28,14 @@ extension SyncSession {
     /// - Returns: false if it must be applied record by record; then nothing has changed.
     func mergeAtOnce(_ page: RecordPage) throws(SyncError) -> Bool {
         guard !isForked, !isFrozen, !judgesPeer, freshStart == nil || !page.isLast,
-            !options.comparesOneByOne, options.validate == nil,
-            !has(.checkpointApartFromRecords), !has(.applyPageTwice),
+            !options.comparesOneByOne, options.validate == nil, !store.mergesRecordByRecord,
             let arrived = page.arrived
         else { return false }
         // What may have to be held is looked at record by record.
         if isHolding, arrived.latestTime > store.latestBelieved { return false }
         try checkIsWhole()
         let holdsBack = try holdsBackVectors()
-        let joinsVector =
-            (page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin) && !holdsBack
+        let joinsVector = store.joinsVector(atEnd: page.isLast) && !holdsBack
         let outcome: MergeOutcome
         do throws(SyncError) {
             outcome = try engine(dataset.name) { () throws(StoreError) -> MergeOutcome in
@@ -81,11 +79,10 @@ extension SyncResponder {
     func mergeAtOnce(
         _ request: PushRequest, _ dataset: Dataset
     ) throws(SyncError) -> Plan? {
-        guard !comparesOneByOne, !has(.applyConflictUnasked), let arrived = request.page.arrived,
+        guard !comparesOneByOne, !store.mergesRecordByRecord, let arrived = request.page.arrived,
             arrived.latestTime <= store.latestBelieved
         else { return nil }
-        let joinsVector =
-            (request.page.isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin)
+        let joinsVector = store.joinsVector(atEnd: request.page.isLast)
         return try engine(dataset.name) { () throws(StoreError) -> Plan? in
             let book = try BatonBook(dataset)
             guard book.disputed.isEmpty else { return nil }

@@ -1,26 +1,51 @@
 import Tidemark
 
-// Where an exchange goes wrong on purpose: see `PlantedBugs`. All of it is dead code outside of
-// tests, where the option is empty.
+// Where an exchange goes wrong on purpose: see `PlantedBugs`. In a release build each question is
+// answered when it is compiled, and what would follow is not there.
+
+extension Store {
+    /// Whether a mistake is to be made.
+    @inline(__always)
+    func has(_ mistake: @autoclosure () -> PlantedBugs) -> Bool {
+        #if PLANTED_BUGS
+            options.plantedBugs.contains(mistake())
+        #else
+            false
+        #endif
+    }
+
+    /// What a peer is told of may be acted upon there, so it must not be lost here any more.
+    func syncBeforeSending() throws(StoreError) {
+        if !has(.skipSyncBeforeSend) { try sync() }
+    }
+
+    /// Whether what the peer has seen is joined into what this store has: once all of it has come.
+    func joinsVector(atEnd isLast: Bool = true) -> Bool {
+        (isLast || has(.joinVectorWithFirstPage)) && !has(.skipVectorJoin)
+    }
+
+    /// Whether a mistake is to be made that is made with single records.
+    var mergesRecordByRecord: Bool {
+        has(.checkpointApartFromRecords) || has(.applyPageTwice) || has(.applyConflictUnasked)
+    }
+}
 
 extension SyncSession {
-    func has(_ bug: PlantedBugs) -> Bool { store.options.plantedBugs.contains(bug) }
-
     /// Applies what a page came to.
     func replicate(_ batch: ReplicationBatch) throws(StoreError) -> [[UInt8]] {
-        if has(.checkpointApartFromRecords) {
+        if store.has(.checkpointApartFromRecords) {
             var ahead = ReplicationBatch()
             (ahead.checkpoint, ahead.seen) = (batch.checkpoint, batch.seen)
             _ = try dataset.replicate(ahead)
         }
         var batch = batch
-        if has(.outcomeWithoutJournal) {
+        if store.has(.outcomeWithoutJournal) {
             batch.notes.removeAll { note in
                 if case .dot = note.stamp { true } else { false }
             }
         }
         let moved = try dataset.replicate(batch)
-        if moved.isEmpty, has(.applyPageTwice) { try applyAgain(batch.writes) }
+        if moved.isEmpty, store.has(.applyPageTwice) { try applyAgain(batch.writes) }
         return moved
     }
 
@@ -43,13 +68,9 @@ extension SyncSession {
 extension Dataset {
     /// What a page of changes may hold.
     func pageBounds(records: Int, bytes: Int) -> PageBounds {
-        guard !store.options.plantedBugs.contains(.unboundedPages) else {
+        guard !store.has(.unboundedPages) else {
             return PageBounds(records: .max, bytes: .max)
         }
         return PageBounds(records: records, bytes: bytes)
     }
-}
-
-extension SyncResponder {
-    func has(_ bug: PlantedBugs) -> Bool { store.options.plantedBugs.contains(bug) }
 }

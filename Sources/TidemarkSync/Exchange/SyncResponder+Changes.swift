@@ -41,7 +41,7 @@ extension SyncResponder {
                 told.knowledge.vector = VersionVector()
             }
             // Nobody keeps what is given to it.
-            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            if isRemembered { try store.syncBeforeSending() }
             return PullAnswer(page: told)
         }
     }
@@ -142,7 +142,7 @@ extension SyncResponder {
             return try answer(.gap(checkpoint.pulledThrough), after: nil, request, dataset)
         }
         // Before the records, so that these are compared with what the deletion leaves.
-        if !has(.ignoreLifecycle) {
+        if !store.has(.ignoreLifecycle) {
             try engine(dataset.name) { () throws(StoreError) in
                 try dataset.join(theirs.lifecycle)
             }
@@ -294,9 +294,7 @@ extension SyncResponder {
         plan.batch.checkpoint = (request.address.from, reached)
         // Looked at after the checkpoint, which moves in one batch with what waits.
         let holdsBack = try dataset.holdsBackVectors()
-        if request.page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin),
-            !holdsBack
-        {
+        if store.joinsVector(atEnd: request.page.isLast), !holdsBack {
             plan.batch.seen = request.page.knowledge.vector
         }
         if settles {
@@ -360,7 +358,7 @@ extension SyncResponder {
                         key: record.key,
                         content: .adopt(value: value, version: certain, expiresAt: expiresAt),
                         expected: local?.version))
-            case .conflict where has(.applyConflictUnasked):
+            case .conflict where store.has(.applyConflictUnasked):
                 plan.batch.writes.append(
                     ReplicatedWrite(
                         key: record.key,

@@ -27,7 +27,7 @@ extension SyncResponder {
             let keys = Set(absent.map { page.key(at: $0) })
             told.forgotten = told.forgotten.before(try book.unforgotten(of: keys))
             // The asker deletes what was seen here, which must not be lost any more.
-            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            if isRemembered { try store.syncBeforeSending() }
             return InquiryAnswer(absent: absent, knowledge: told)
         }
     }

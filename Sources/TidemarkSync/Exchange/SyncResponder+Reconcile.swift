@@ -26,7 +26,7 @@ extension SyncResponder {
             let isRemembered = request.address.from != .nobody
             var told = try dataset.told(sums.knowledge, isDrawing: isRemembered)
             told.vector = claim
-            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            if isRemembered { try store.syncBeforeSending() }
             return ReconcileAnswer(knowledge: told, findings: findings)
         }
     }
@@ -42,7 +42,7 @@ extension SyncResponder {
                 after: [])
             let isRemembered = request.address.from != .nobody
             let told = try dataset.told(page, isDrawing: isRemembered)
-            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            if isRemembered { try store.syncBeforeSending() }
             return FetchAnswer(lookedAt: lookedAt, page: told)
         }
     }

@@ -33,7 +33,7 @@ extension SyncResponder {
                     try dataset.checkpoint(for: request.address.from), of: request.address.from)
             }
             let told = try dataset.told(page, isDrawing: isRemembered)
-            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            if isRemembered { try store.syncBeforeSending() }
             return RecordsAnswer(answered: answered, page: told)
         }
     }

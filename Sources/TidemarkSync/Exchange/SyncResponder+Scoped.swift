@@ -43,7 +43,7 @@ extension SyncResponder {
             var page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
             page.knowledge.vector = hasLeftOut ? VersionVector() : claim
-            if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
+            if asker != .nobody { try store.syncBeforeSending() }
             // After the changes were read, so that none of them was forgotten before unnoticed.
             return ScopedPullAnswer(
                 page: page, outside: pass.outside,
@@ -70,7 +70,7 @@ extension SyncResponder {
                 try dataset.knowledge(), isDrawing: asker != .nobody)
             // What is held was seen, too, and is not missing.
             let held = try heldBefore.union(QuarantineBook(dataset).keys())
-            if asker != .nobody, !has(.skipSyncBeforeSend) { try store.sync() }
+            if asker != .nobody { try store.syncBeforeSending() }
             return LookupAnswer(
                 answered: found.answered,
                 page: RecordPage(

@@ -32,7 +32,7 @@ extension SyncResponder {
             let hasLeftOut = try FailedBook(dataset, .outgoing).holdsBack(
                 from: request.address.from)
             told.knowledge.vector = hasLeftOut ? VersionVector() : claim
-            if isRemembered, !has(.skipSyncBeforeSend) { try store.sync() }
+            if isRemembered { try store.syncBeforeSending() }
             return SweepAnswer(page: told, next: next)
         }
     }

@@ -179,9 +179,9 @@ public final class SyncResponder: Sendable {
             if vectorEntries > SyncLimits.pageVectorEntriesMax, !datasets.isEmpty { break }
             datasets.append(greeting)
         }
-        if request.from != .nobody, !has(.skipSyncBeforeSend) {
+        if request.from != .nobody {
             // What the vectors speak of may be acted upon, so it must not be lost any more.
-            try engine { () throws(StoreError) in try store.sync() }
+            try engine { () throws(StoreError) in try store.syncBeforeSending() }
         }
         return HelloAnswer(
             version: min(request.versions.upperBound, SyncLimits.protocolVersions.upperBound),

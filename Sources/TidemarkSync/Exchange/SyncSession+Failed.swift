@@ -273,7 +273,7 @@ extension SyncSession {
     private func send(_ record: Record) async throws(SyncError) -> Bool {
         let knowledge = try engine(dataset.name) { () throws(StoreError) in
             let knowledge = try dataset.told(try dataset.knowledge())
-            if !has(.skipSyncBeforeSend) { try store.sync() }
+            try store.syncBeforeSending()
             return knowledge
         }
         let pulled = try engine(dataset.name) { () throws(StoreError) in

@@ -293,7 +293,7 @@ extension SyncSession {
         }
         let request = try engine(dataset.name) { () throws(StoreError) in
             // What was forgotten here must not be lost any more.
-            if !has(.skipSyncBeforeSend) { try store.sync() }
+            try store.syncBeforeSending()
             let versions = dead.map { record in
                 Record(
                     key: record.key, value: nil, version: record.version, syncCount: .zero,

@@ -276,7 +276,7 @@ extension SyncSession {
             checkpoint.pulledThrough = through
             checkpoint.vector.formUnion(trusted(news.knowledge.vector))
             if checkpoint != stored { batch.checkpoint = (peer, checkpoint) }
-            if has(.claimVectorInPart) { batch.seen = trusted(news.knowledge.vector) }
+            if store.has(.claimVectorInPart) { batch.seen = trusted(news.knowledge.vector) }
             if part.progress != part.stored {
                 batch.notes.append(part.book.note(part.progress, with: peer))
                 noted = part.progress

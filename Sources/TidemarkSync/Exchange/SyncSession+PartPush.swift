@@ -28,7 +28,7 @@ extension SyncSession {
                 page.knowledge.vector = claim
                 // It is nobody's word for what is there no more.
                 page.knowledge.forgotten = ForgottenDeletions()
-                if !has(.skipSyncBeforeSend) { try store.sync() }
+                try store.syncBeforeSending()
                 return page
             }
             let request = PushRequest(

@@ -363,9 +363,7 @@ extension SyncSession {
             batch.outlivers = Outlivers(
                 since: settled.through, forgotten: settled.forgotten, unread: unread)
         }
-        if page.isLast || has(.joinVectorWithFirstPage), !has(.skipVectorJoin), !holdsBack {
-            batch.seen = theirs
-        }
+        if store.joinsVector(atEnd: page.isLast), !holdsBack { batch.seen = theirs }
         if page.isLast {
             batch.disowned = doubted.sorted()
             // Without the peer's vector, what lies here under them counts as in the middle of an

@@ -149,7 +149,7 @@ extension SyncSession {
             page.leaveOut(held.versions)
             page.isLast = isLast
             let isDurable = isKnown && !changes.isLast && isCovered(page)
-            if !isDurable, !has(.skipSyncBeforeSend) { try store.sync() }
+            if !isDurable { try store.syncBeforeSending() }
             return (page, isDurable)
         }
         if isDurable {
@@ -256,7 +256,7 @@ extension SyncSession {
     private func tell(_ lifecycle: PeerLifecycle, pulled: SyncCount) async throws(SyncError) {
         var knowledge = try engine(dataset.name) { () throws(StoreError) in
             let knowledge = try dataset.told(try dataset.knowledge())
-            if !has(.skipSyncBeforeSend) { try store.sync() }
+            try store.syncBeforeSending()
             return knowledge
         }
         // Of a part nothing is claimed but at the end.

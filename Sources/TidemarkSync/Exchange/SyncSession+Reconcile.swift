@@ -220,7 +220,7 @@ extension SyncSession {
             batch.meeting = Meeting(vector: found.seen, forgotten: found.agreed.forgotten)
             // What waits, or was left out, is claimed when it is settled, at the end of a pull.
             let holdsBack = try dataset.holdsBackVectors()
-            if !has(.skipVectorJoin), !holdsBack { batch.seen = found.agreed.vector }
+            if store.joinsVector(), !holdsBack { batch.seen = found.agreed.vector }
             batch.notes = try BatonBook(dataset).notes(taking: found.agreed.batons, settling: [])
             // No sweep goes on from a position that is no longer there.
             batch.notes += try SweepBook(dataset, peer).end()

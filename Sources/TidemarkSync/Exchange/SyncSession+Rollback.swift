@@ -231,7 +231,7 @@ extension Dataset {
     func disputeForked(
         _ shown: [Baton], _ theirs: VersionVector, contests: Bool = true, isTrusted: Bool = true
     ) throws(StoreError) -> Bool {
-        guard !store.options.isReadOnly, !store.options.plantedBugs.contains(.reuseDot) else {
+        guard !store.options.isReadOnly, !store.has(.reuseDot) else {
             return false
         }
         let book = try BatonBook(self)

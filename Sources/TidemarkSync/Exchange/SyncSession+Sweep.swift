@@ -249,7 +249,7 @@ extension SyncSession {
                 vector: seenByPeer.union(agreed.vector), forgotten: agreed.forgotten)
             // What waits, or was left out, is claimed when it is settled, at the end of a pull.
             let holdsBack = try dataset.holdsBackVectors()
-            if !has(.skipVectorJoin), !holdsBack { batch.seen = agreed.vector }
+            if store.joinsVector(), !holdsBack { batch.seen = agreed.vector }
             batch.notes = try BatonBook(dataset).notes(taking: agreed.batons, settling: [])
             batch.notes += try book.end()
             _ = try replicate(batch)

@@ -155,7 +155,7 @@ extension Dataset {
         let isOverwritten = local?.version.vector.contains(held.version.dot) ?? false
         let isDue =
             isDisputed || !store.isAhead(held.version)
-            || store.options.plantedBugs.contains(.releaseHeldEarly)
+            || store.has(.releaseHeldEarly)
         guard isDue || isOverwritten || meeting == .ignore else { return nil }
         if !isOverwritten, meeting != .ignore,
             let write = try outliver(held, beside: local, knowledge)

@@ -186,7 +186,7 @@ struct QuarantineBook {
             isDirty: false, expiresAt: arrived.expiresAt)
         let value = Self.encoded(record)
         guard value.count <= Limits.valueBytesMax else { return nil }
-        if record.isDeleted, dataset.store.options.plantedBugs.contains(.forgetHeldDeletion) {
+        if record.isDeleted, dataset.store.has(.forgetHeldDeletion) {
             return try note(dropping: record)
         }
         return SystemNote(

@@ -84,7 +84,7 @@ extension Dataset {
     func sweepPart() throws(StoreError) -> Int {
         guard var book = try PartBook(self) else { return 0 }
         let part = book.part
-        let isLettingGo = store.options.plantedBugs.contains(.scopeDropsWhatMatches)
+        let isLettingGo = store.has(.scopeDropsWhatMatches)
         let unsent = try UnsentWrites(self)
         let cursor: RecordCursor
         do throws(StoreError) {
