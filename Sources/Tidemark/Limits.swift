@@ -106,6 +106,12 @@ extension Limits {
     /// Datasets whose changes are noted between two exchanges, 8 to 16 MB; of more nothing is known
     /// any more, and all are looked at.
     static let rosterNamesMax = 65_536
+    /// Of these, how many a closing keeps for the next opening.
+    static let rosterNamesKeptMax = 4_096
+    /// Openings whose marks are known, the present one included.
+    static let rosterStretchesMax = 16
+    /// What is kept for the next opening takes no more.
+    static let rosterBytesMax: UInt64 = 16 << 20
     /// Spans of deleted keys that walks leap over: a few queues.
     static let gapsMax = 16
     /// Tables of sums: for datasets that are compared again and again.

@@ -31,9 +31,9 @@ extension Store {
     ///
     /// Without names, a dataset in which neither side has changed anything since the last such
     /// exchange with the peer is not looked at, and has no result. That is known of the last 16
-    /// peers for as long as both stores are open; else every dataset is looked at, a thousand in a
-    /// round trip. If nothing has changed at all it costs one round trip of a few hundred bytes,
-    /// whatever the number of datasets.
+    /// peers, also after either store was closed and opened again; else, as after a crash, every
+    /// dataset is looked at, a thousand in a round trip. If nothing has changed at all it costs one
+    /// round trip of a few hundred bytes, whatever the number of datasets.
     ///
     /// - Parameter datasets: their names; nil for all datasets of both sides. A name that neither
     ///   side knows is a `store` error with `datasetNotFound`.

@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 import Tidemark
 
@@ -154,13 +155,48 @@ struct IdleExchangeTests {
         #expect(try b.store.datasetNames() == expected)
     }
 
-    @Test(arguments: ["asker", "responder"])
-    func afterARestartEverythingIsListedOnce(_ side: String) async throws {
+    @Test(arguments: [["asker"], ["responder"], ["asker", "responder"]])
+    func afterARestartOnlyWhatChangedIsListed(_ sides: [String]) async throws {
         try put(30, a)
         _ = try await exchange()
         _ = try await exchange()
-        try (side == "asker" ? a : b).reopen()
+        func reopen() throws {
+            if sides.contains("asker") { try a.reopen() }
+            if sides.contains("responder") { try b.reopen() }
+        }
+        for _ in 0..<2 {
+            try reopen()
+            let cost = try await exchange()
+            #expect(cost.messages == 1 && cost.datasets == 0 && cost.bytes <= 1_024, "\(cost)")
+        }
+        try a.dataset("dataset-3").put("before", for: "key")
+        try b.dataset("dataset-4").put("before", for: "key")
+        try reopen()
+        try a.dataset("dataset-5").put("after", for: "key")
+        try b.dataset("dataset-6").put("after", for: "key")
+        #expect(try await exchange().datasets == 4)
+        for number in 0..<30 { try expectEqual([a, b], dataset: "dataset-\(number)") }
+        #expect(try b.dataset("dataset-3").text("key") == "before")
+    }
+
+    @Test(arguments: ["asker", "responder"])
+    func afterACrashEverythingIsListedOnce(_ side: String) async throws {
+        try put(30, a)
+        _ = try await exchange()
+        _ = try await exchange()
+        let replica = side == "asker" ? a : b
+        try replica.dataset("dataset-0").put("new", for: "key")
+        let files = try Files.contents(replica.store.path)
+        try replica.reopen {
+            for name in try Files.list(replica.store.path) {
+                try Files.remove("\(replica.store.path)/\(name)")
+            }
+            for (name, bytes) in files {
+                try Files.write(bytes, to: "\(replica.store.path)/\(name)")
+            }
+        }
         #expect(try await exchange().datasets == 30)
+        #expect(try await exchange().datasets <= 1)
         let cost = try await exchange()
         #expect(cost.messages == 1 && cost.datasets == 0)
     }

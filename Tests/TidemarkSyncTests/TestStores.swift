@@ -81,8 +81,10 @@ final class TestReplica {
         try store.dataset(name)
     }
 
-    func reopen() throws {
+    /// - Parameter meanwhile: is done while the store is closed.
+    func reopen(_ meanwhile: () throws -> Void = {}) throws {
         try store.close()
+        try meanwhile()
         store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
     }
 

@@ -1,9 +1,10 @@
 internal import Synchronization
 
-/// A moment in the changes of all datasets of a store, as long as it is open.
+/// A moment in the changes of all datasets of a store.
 package struct StoreMark: Hashable, Sendable {
-    /// Of the opening: drawn anew each time, so that no mark means anything to another store, or
-    /// to this one after it was closed.
+    /// Of the opening in which something first changed after the mark before: drawn anew each time,
+    /// so that of two stores that went on from one state neither takes a mark of the other for one
+    /// of its own.
     package let incarnation: UInt64
     package let position: UInt64
 
@@ -22,21 +23,33 @@ package struct StoreMark: Hashable, Sendable {
 /// flag (`DatasetState.isNoted`). Until the first mark is handed out nothing is noted: a
 /// store that is never synchronised pays nothing.
 ///
-/// Thread rule: everything under the store's writer lock. Nothing of this is on disk; after a
-/// crash the marks are those of another incarnation, and everything is looked at once.
+/// Epochs go on when the store is opened again as it was closed (`KeptRoster`), each opening under
+/// an incarnation of its own; after a crash they begin anew, and everything is looked at once.
+///
+///     positions        1 ·· 2 ·· 3 | 4 ·· 5 | 6 ·· now
+///     incarnations     a           | b      | c
+///
+/// Thread rule: everything under the store's writer lock.
 struct ChangeRoster {
-    private struct Line {
+    struct Line: Hashable {
         let name: String
         let epoch: UInt64
+    }
+
+    /// The marks of an opening: from its first position on, up to that of the next opening.
+    struct Stretch: Hashable {
+        let incarnation: UInt64
+        let first: UInt64
     }
 
     /// Never 0.
     private(set) var epoch: UInt64 = 1
     /// The present epoch must end before a mark can be handed out.
     private var hasNoted = false
-    private var incarnation: UInt64?
+    /// In rising order, the present opening's last; none before the first mark.
+    private(set) var stretches: [Stretch] = []
     /// Marks before this tell nothing.
-    private var positionMin: UInt64 = 0
+    private(set) var positionMin: UInt64 = 0
     /// In the order of their epochs. Only the last of each name counts.
     private var lines: [Line] = []
     private var epochs: [String: UInt64] = [:]
@@ -46,9 +59,33 @@ struct ChangeRoster {
         self.namesMax = namesMax
     }
 
+    /// Goes on with what an earlier opening kept.
+    ///
+    /// - Parameters:
+    ///   - stretches: at least one, in rising order from 1 on; all below the epoch.
+    ///   - lines: each name once, in the order of their epochs, all below the present one.
+    init(
+        epoch: UInt64, positionMin: UInt64, stretches: [Stretch], lines: [Line],
+        incarnation: UInt64, namesMax: Int = Limits.rosterNamesMax
+    ) {
+        self.epoch = epoch
+        self.positionMin = positionMin
+        self.stretches = stretches.suffix(Limits.rosterStretchesMax - 1)
+        self.stretches.append(Stretch(incarnation: incarnation, first: epoch))
+        self.lines = lines
+        epochs = Dictionary(lines.map { ($0.name, $0.epoch) }, uniquingKeysWith: max)
+        self.namesMax = namesMax
+    }
+
+    /// Whether a mark was ever handed out.
+    var hasBegun: Bool { !stretches.isEmpty }
+
+    /// What changed last, each name once, in the order of their epochs. O(n).
+    var lastLines: [Line] { lines.filter { epochs[$0.name] == $0.epoch } }
+
     /// O(1), amortised.
     mutating func note(_ name: String) {
-        guard incarnation != nil, epochs.updateValue(epoch, forKey: name) != epoch else { return }
+        guard hasBegun, epochs.updateValue(epoch, forKey: name) != epoch else { return }
         hasNoted = true
         lines.append(Line(name: name, epoch: epoch))
         if epochs.count > namesMax {
@@ -62,12 +99,8 @@ struct ChangeRoster {
 
     /// The present moment. Equal to the last one if nothing was noted since. O(1).
     mutating func mark(drawing random: () -> UInt64) -> StoreMark {
-        let drawn: UInt64
-        if let incarnation {
-            drawn = incarnation
-        } else {
-            drawn = random()
-            incarnation = drawn
+        if !hasBegun {
+            stretches.append(Stretch(incarnation: random(), first: epoch))
             // What changed before was not noted.
             positionMin = epoch
             hasNoted = true
@@ -76,13 +109,20 @@ struct ChangeRoster {
             epoch += 1
             hasNoted = false
         }
-        return StoreMark(incarnation: drawn, position: epoch - 1)
+        let position = epoch - 1
+        // As long as nothing has changed since the store was opened, this is the mark with which it
+        // was closed.
+        let stretch = stretches.last { $0.first <= position } ?? stretches[0]
+        return StoreMark(incarnation: stretch.incarnation, position: position)
     }
 
     /// The datasets that changed after a mark, in no order; nil if that is not known. O(answer).
     func names(since mark: StoreMark) -> [String]? {
-        guard mark.incarnation == incarnation, mark.position >= positionMin,
-            mark.position < epoch
+        guard let index = stretches.firstIndex(where: { $0.incarnation == mark.incarnation })
+        else { return nil }
+        let next = index + 1
+        let end = next < stretches.count ? stretches[next].first : epoch
+        guard mark.position >= max(stretches[index].first, positionMin), mark.position < end
         else { return nil }
         var names: [String] = []
         for line in lines.reversed() {
@@ -105,7 +145,7 @@ extension Store {
 
     /// The names of the datasets of which anything that concerns a peer has changed since a mark,
     /// in no order; nil if that is not known: the mark is of another store, or from before this
-    /// one was opened, or more than 65,536 datasets have changed. O(answer).
+    /// one was last opened after a crash, or more than 65,536 datasets have changed. O(answer).
     package func datasetsChanged(since mark: StoreMark) throws(StoreError) -> [String]? {
         try engine.withLock { (held) throws(StoreError) in
             try held.checkOpen()

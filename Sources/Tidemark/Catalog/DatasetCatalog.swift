@@ -137,6 +137,13 @@ struct DatasetCatalog {
         return mark
     }
 
+    /// Goes on with the roster of an earlier opening, of which this store is in the last state.
+    mutating func resume(_ former: ChangeRoster) {
+        roster = former
+        // They were touched by reading the log, which is no change.
+        for state in touched { state.isNoted = false }
+    }
+
     /// Notes that a state changed in the active log.
     mutating func touch(_ state: DatasetState) {
         guard !state.isTouched else { return }

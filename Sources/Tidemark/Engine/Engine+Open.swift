@@ -54,6 +54,7 @@ extension Engine {
             path, options, storage, ownership, manifest(at: path, storage), events)
         try engine.beginFirstLogIfDue()
         try engine.removeLeftovers()
+        engine.resumeRoster()
         let bringsBack = try engine.withLock { (held) throws(StoreError) in
             try held.loadKeptParts()
             return held.recovery.bringsBack
@@ -186,7 +187,7 @@ extension EngineState {
             if let number = FileName.number(in: name, ending: ".val") {
                 return !values.contains(number)
             }
-            return name == Manifest.temporaryName
+            return name == Manifest.temporaryName || name == KeptRoster.temporaryName
         }
     }
 }
@@ -313,6 +314,7 @@ extension Engine {
             try storage.remove(prepared.path)
         }
         try removeLeftovers()
+        keepRoster()
     }
 }
 

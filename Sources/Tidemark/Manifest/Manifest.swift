@@ -40,9 +40,16 @@ struct Manifest: Hashable {
 
     // MARK: - As bytes
 
-    /// File header, then one block: the fields in order as varints, ids as 16 bytes, lists with
-    /// their count before them.
+    private static let file = OneBlockFile(
+        kind: .manifest, blockKind: .manifest, title: "manifest",
+        bytesMax: Limits.manifestBytesMax)
+
     func encoded(at milliseconds: UInt64) -> [UInt8] {
+        Self.file.bytes(content, identity, at: milliseconds)
+    }
+
+    /// The fields in order as varints, ids as 16 bytes, lists with their count before them.
+    var content: [UInt8] {
         var body = ByteWriter()
         body.append(replicaID)
         body.append(varint: formerReplicaIDs.count)
@@ -63,12 +70,7 @@ struct Manifest: Hashable {
             body.append(varint: segment.fileSize)
             body.append(varint: segment.run)
         }
-        var block = [UInt8](repeating: 0, count: BlockHeader.byteCount) + body.bytes
-        let header = BlockHeader(
-            storedCount: body.count, mark: UInt32(body.count), segment: 0, kind: .manifest)
-        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
-        return FileHeader(kind: .manifest, segment: 0, identity: identity, madeAt: milliseconds)
-            .bytes + block
+        return body.bytes
     }
 
     private init(decoding bytes: ByteView, identity: StoreIdentity) throws(Malformed) {
@@ -108,29 +110,9 @@ struct Manifest: Hashable {
 
     /// - Throws: `notAStore` if there is none, `formatTooNew`, `corruption`.
     static func read(in directory: String, storage: any Storage) throws(StoreError) -> Manifest {
-        let path = "\(directory)/\(fileName)"
-        let file = try storage.openFile(path, .read)
-        let size = try file.size()
-        guard size <= Limits.manifestBytesMax else {
-            throw Malformed("a manifest of \(size) bytes is impossible").error(in: path, at: nil)
-        }
-        let whole = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in
-            try unsafe file.read(into: memory, at: 0)
-        }
-        let header = try FileHeader(
-            whole.bytes, expecting: .manifest, segment: 0, identity: nil, path: path)
-        let offset = UInt64(FileHeader.byteCount)
-        let count = whole.count - FileHeader.byteCount - BlockHeader.byteCount
-        guard count > 0, count <= Int(UInt32.max) else {
-            throw Malformed("the manifest is cut short").error(in: path, at: offset)
-        }
-        let handle = BlockHandle(
-            offset: offset, storedCount: UInt32(count), rawCount: UInt32(count))
-        let block = try file.readBlock(handle, kind: .manifest, segment: 0, header.identity)
-        do {
-            return try Manifest(decoding: block.bytes, identity: header.identity)
-        } catch {
-            throw error.error(in: path, at: offset)
+        try file.read("\(directory)/\(fileName)", nil, storage) {
+            (content, identity) throws(Malformed) in
+            try Manifest(decoding: content, identity: identity)
         }
     }
 

@@ -79,7 +79,7 @@ extension BlockHeader {
             .indexChecksums, .valueFiles:
             .sealed
         case .value: .values
-        case .manifest, .partOrigin, .partMark, nil: nil
+        case .manifest, .partOrigin, .partMark, .roster, nil: nil
         }
     }
 }

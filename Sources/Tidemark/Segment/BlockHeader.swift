@@ -31,6 +31,7 @@ struct BlockHeader {
         case manifest = 32
         case partOrigin = 33
         case partMark = 34
+        case roster = 35
     }
 
     var checksum: UInt64 = 0

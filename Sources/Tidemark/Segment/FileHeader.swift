@@ -25,6 +25,7 @@ struct FileHeader {
         case backupMark = 4
         case values = 5
         case partOrigin = 6
+        case roster = 7
     }
 
     let kind: Kind

@@ -16,7 +16,8 @@ import Tidemark
 //   a session left undone, whatever the reason, is not; nor is what holds writes because of their
 //   dates, since they become due without a change.
 //
-// The marks are in memory only. A store that was closed, restored or copied has others.
+// The marks, and what an exchange left unsettled, outlast a closing. A store that crashed, or was
+// restored, has other marks; of two that were copied each knows those from before.
 
 /// The moment at which an exchange of all datasets began.
 struct AllDatasets {

@@ -46,7 +46,7 @@ struct ArticleNumbersTests {
         let known = (UInt8.min...UInt8.max).filter { BlockHeader.Kind(rawValue: $0) != nil }
         #expect(numbers(in: blocks) == known.map { Int($0) })
         let files = (0...255).filter { FileHeader.Kind(rawValue: $0) != nil }
-        #expect(files.map { Int($0) } == Array(1...6))
+        #expect(files.map { Int($0) } == Array(1...7))
         for code in UInt8.min...UInt8.max {
             let row = "| \(code) | \(LogItem.Code(rawValue: code).map { "\($0)" } ?? "end") |"
             let isItem = code == 0 || LogItem.Code(rawValue: code) != nil

@@ -42,6 +42,28 @@ struct PlainReaderTests {
         #expect(parts.allSatisfy { $0.blockCount > 2 })
     }
 
+    @Test("The roster that a closing keeps is what the article says")
+    func roster() throws {
+        let fixture = try StoreFixture()
+        let peer = ReplicaID(high: 7, low: 8)
+        let mark = try fixture.store.changeMark()
+        fixture.store.note(
+            SettledExchange(
+                peer: peer, own: fixture.store.replicaID, peerMark: mark, ownMark: mark,
+                unsettled: ["other"]))
+        try fixture.dataset.put("1", for: "key")
+        try fixture.store.close()
+        let files = try Files.contents(fixture.path).filter { $0.key != "LOCK" }
+        let roster = try #require(try PlainStore(files).roster)
+        #expect(roster.lines == ["main": 2] && roster.epoch == 3)
+        #expect(roster.peers == [PlainID(bytes: [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8])])
+        let log = try #require(files.first { $0.key.hasSuffix(".log") })
+        #expect(log.key.hasSuffix("\(roster.log).log"))
+        let content = Array(try #require(files["MANIFEST"])[(PlainFile.headerBytes + 24)...])
+        let hash = Plain.hash128(content + log.value.prefix(Int(roster.logBytes)))
+        #expect(roster.digest == Array(hash[8...] + hash[..<8]))
+    }
+
     /// Or it would find nothing wrong because it looks at nothing.
     @Test("A bit that is another way round is found, wherever it is")
     func flippedBits() throws {

@@ -143,7 +143,7 @@ struct BlockDecoder {
             case .valueFiles: try BlockFields.valueFiles(&reader)
             case .value: try reader.take(reader.remaining, "value")
             case .manifest: try BlockFields.manifest(&reader)
-            case .partOrigin, .partMark: break
+            case .partOrigin, .partMark, .roster: break
             }
             reader.group = ""
             reader.takeRest("content")
@@ -173,6 +173,7 @@ extension BlockHeader.Kind {
         case .manifest: "manifest"
         case .partOrigin: "origin of a part"
         case .partMark: "mark of a part"
+        case .roster: "roster of changes"
         }
     }
 }

@@ -34,6 +34,7 @@ enum FileFields {
         case .backupMark: "mark of a backup"
         case .values: "value file"
         case .partOrigin: "origin of a part"
+        case .roster: "roster of changes"
         case nil: "unknown kind \(kind)"
         }
     }

@@ -7,7 +7,7 @@ import TestSupport
 struct PlainFile {
     enum Kind: UInt64 {
         case log = 1
-        case segment, manifest, backupMark, valueFile, partOrigin
+        case segment, manifest, backupMark, valueFile, partOrigin, roster
     }
 
     struct Block {

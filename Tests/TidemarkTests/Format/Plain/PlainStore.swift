@@ -12,6 +12,7 @@ struct PlainStore {
     /// Which items the logs have.
     private(set) var itemCodes: Set<UInt8> = []
     private(set) var parts: [PlainPart] = []
+    private(set) var roster: PlainRoster?
 
     private let files: [String: [UInt8]]
     private let manifest: PlainManifest
@@ -32,6 +33,10 @@ struct PlainStore {
                 "BACKUP", mark, .backupMark, number: 0, identity: manifest.identity)
             try require(mark.count == PlainFile.headerBytes, "the mark of a backup is longer")
             unread.remove("BACKUP")
+        }
+        if let bytes = files["ROSTER"] {
+            roster = try PlainRoster(bytes, identity: manifest.identity)
+            unread.remove("ROSTER")
         }
         try readSegments()
         try readLogs()
