@@ -34,8 +34,13 @@ public struct SyncReport: Hashable, Sendable {
     /// What was done in each dataset.
     /// - Throws: ``firstError``, if there is any.
     public func results() throws(SyncError) -> [SyncResult] {
+        try withoutError().datasets.compactMap(\.result)
+    }
+
+    /// - Throws: ``firstError``, if there is any.
+    func withoutError() throws(SyncError) -> SyncReport {
         if let firstError { throw firstError }
-        return datasets.compactMap(\.result)
+        return self
     }
 
     /// What became of a dataset; nil if the exchange did not come to know of it. O(n).

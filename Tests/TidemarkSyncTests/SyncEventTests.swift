@@ -180,7 +180,7 @@ struct SyncEventTests {
                 store: a.store, transport: transport, options: path.options,
                 connectivity: ConnectivitySwitch(path.connectivity), environment: time)
             let events = synchronizer.events()
-            let report = try? await synchronizer.synchronize()
+            let report = try? await synchronizer.synchronizeEach()
             await synchronizer.shutdown()
             var seen: [SyncEvent] = []
             for await event in events { seen.append(event) }

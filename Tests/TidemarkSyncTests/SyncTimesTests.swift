@@ -69,7 +69,7 @@ struct SyncTimesTests {
         try b.dataset("notes").put("theirs", for: "key")
         try a.dataset("plans").put("2", for: "key")
         try await pass()
-        let report = try await synchronizer.synchronize()
+        let report = try await synchronizer.synchronizeEach()
         #expect(report["notes"]?.error?.code == .conflictPending)
         #expect(try synchronizer.lastSync(of: "notes") == start)
         #expect(try synchronizer.lastSync(of: "plans") == time.now())

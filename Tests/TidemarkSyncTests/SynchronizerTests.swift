@@ -141,6 +141,33 @@ struct SynchronizerTests {
         try expectEqual([a, b], dataset: "bad")
     }
 
+    /// Nobody takes a dataset that was not exchanged for one that was, for want of looking.
+    @Test func aDatasetsOwnErrorIsThrownOnceTheOthersAreExchanged() async throws {
+        try a.dataset("first").put("ours", for: "key")
+        try b.dataset("first").put("theirs", for: "key")
+        let options = SynchronizerOptions(exchange: SyncOptions(policy: .leavePending))
+        let synchronizer = synchronizer(b.transport, options)
+        let calls: [@Sendable () async throws -> SyncReport] = [
+            { try await synchronizer.synchronize() },
+            { try await synchronizer.synchronize(["first", "second"]) },
+            { try await synchronizer.synchronizeFully() },
+            { try await synchronizer.synchronizeWhenConnected() },
+        ]
+        for (number, call) in calls.enumerated() {
+            try a.dataset("second").put("\(number)", for: "key")
+            let error = await #expect(throws: SyncError.self) { try await call() }
+            #expect(error?.code == .conflictPending)
+            #expect(synchronizer.lastReport?["first"]?.error == error)
+            #expect(synchronizer.lastReport?["second"]?.isComplete == true)
+            try expectEqual([a, b], dataset: "second")
+        }
+        let error = await #expect(throws: SyncError.self) {
+            try await synchronizer.synchronize(dryRun: true)
+        }
+        #expect(error?.code == .conflictPending)
+        #expect(try await synchronizer.synchronize(["second"]).isComplete)
+    }
+
     @Test func aDatasetsOwnErrorIsInTheReport() async throws {
         try a.dataset("first").put("ours", for: "key")
         try b.dataset("first").put("theirs", for: "key")
@@ -148,7 +175,7 @@ struct SynchronizerTests {
         let options = SynchronizerOptions(
             exchange: SyncOptions(policy: .custom { _ in .stop }))
         let synchronizer = synchronizer(b.transport, options)
-        let report = try await synchronizer.synchronize()
+        let report = try await synchronizer.synchronizeEach()
         #expect(report["first"]?.error?.code == .conflictPending)
         #expect(report["second"]?.isComplete == true)
         #expect(!report.isComplete)

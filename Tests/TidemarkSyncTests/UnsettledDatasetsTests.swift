@@ -37,7 +37,7 @@ struct UnsettledDatasetsTests {
                 exchange: SyncOptions(policy: .leavePending), backOff: slow,
                 pollInterval: .seconds(7)),
             environment: time)
-        try await synchronizer.synchronize()
+        _ = try await synchronizer.synchronizeEach()
         var events = synchronizer.events().makeAsyncIterator()
         // Announced, so that the watch meets the conflict itself.
         try b.dataset().put("theirs, later", for: "key")

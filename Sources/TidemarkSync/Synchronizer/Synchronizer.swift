@@ -76,26 +76,36 @@ public final class Synchronizer: Sendable {
     /// Takes part in a run that begins after this call. Errors that may pass are met with further
     /// attempts, after waits that grow; which they are says ``SyncError/isTransient``, and in the
     /// end the error of the last attempt is thrown. A dataset that fails for a reason of its own
-    /// does not keep the others from being exchanged: its error is in the report.
+    /// does not keep the others from being exchanged, and its error is thrown when they were.
     ///
     /// Cancelling the task ends the call. The run is cancelled with it unless others wait for it,
     /// and whatever was applied until then stays.
     ///
     /// - Parameter names: of the datasets; nil for all of both sides.
     /// - Returns: one outcome for each of these datasets, which says what all attempts did.
+    /// - Throws: what ``synchronizeEach(_:)`` throws, and ``SyncReport/firstError`` of what it
+    ///   returns. What was done all the same says ``lastReport``.
+    @discardableResult
+    public func synchronize(
+        _ names: [String]? = nil
+    ) async throws(SyncError) -> SyncReport {
+        try await synchronizeEach(names).withoutError()
+    }
+
+    /// The same, with the error of each dataset in its outcome: for who goes through the outcomes.
+    ///
     /// - Throws: why the run did not come to its end: `unreachable` and the like after the last
     ///   attempt, `offline` or `expensiveNetwork` at once, `timedOut`, `cancelled`. What was done
     ///   until then says ``lastReport``.
-    @discardableResult
-    public func synchronize(
+    public func synchronizeEach(
         _ names: [String]? = nil
     ) async throws(SyncError) -> SyncReport {
         try await run(SyncWish(names: names.map { Set($0) }))
     }
 
-    /// The same, from position zero: everything that changed since the beginning is gone through
-    /// again on both sides, instead of what changed since the last exchange. What the other side
-    /// can prove to have is not sent again.
+    /// The same as ``synchronize(_:)``, from position zero: everything that changed since the
+    /// beginning is gone through again on both sides, instead of what changed since the last
+    /// exchange. What the other side can prove to have is not sent again.
     ///
     /// Heals a checkpoint that is ahead of what was really exchanged. Costs the reading of all
     /// changes on both sides.
@@ -103,24 +113,24 @@ public final class Synchronizer: Sendable {
     public func synchronizeFully(
         _ names: [String]? = nil
     ) async throws(SyncError) -> SyncReport {
-        try await run(SyncWish(names: names.map { Set($0) }, isFull: true))
+        try await run(SyncWish(names: names.map { Set($0) }, isFull: true)).withoutError()
     }
 
     /// What ``synchronize(_:)`` would do, if the argument is true; see
     /// `Store.forecast(with:datasets:options:)`. Takes no part in runs, is tried once and makes no
     /// events.
     ///
-    /// - Throws: `offline`, `expensiveNetwork`; why the exchange did not come to its end; `store`
-    ///   if the fork on which it runs cannot be made.
+    /// - Throws: `offline`, `expensiveNetwork`; why the exchange would not come to its end, or the
+    ///   error that the first dataset would have; `store` if the fork on which it runs cannot be
+    ///   made.
     public func synchronize(
         _ names: [String]? = nil, dryRun: Bool
     ) async throws(SyncError) -> SyncReport {
         guard dryRun else { return try await synchronize(names) }
         if let refusal = runner.networkRefusal { throw refusal }
-        let report = try await store.forecast(
-            with: runner.transport, datasets: names, options: runner.options.exchange)
-        if let error = report.error { throw error }
-        return report
+        return try await store.forecast(
+            with: runner.transport, datasets: names, options: runner.options.exchange
+        ).withoutError()
     }
 
     /// Waits for a network that the policy allows, and synchronises then; at once if there is one.

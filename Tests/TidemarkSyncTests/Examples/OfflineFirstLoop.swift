@@ -44,7 +44,7 @@ actor Notebook {
             case .localChanged(_, let keys):
                 changedElsewhere.formUnion(keys.map { String(decoding: $0, as: UTF8.self) })
             case .backgroundFailure(let error): problem = error.message
-            case .ended(let report) where report.isComplete: problem = nil
+            case .ended(let report): problem = report.firstError?.message
             default: break
             }
         }

@@ -329,7 +329,7 @@ struct FailedRecordTests {
             options: SynchronizerOptions(exchange: gate.options()),
             environment: VirtualEnvironment(passesBySleeping: true))
         let events = synchronizer.events()
-        let report = try await synchronizer.synchronize()
+        let report = try await synchronizer.synchronizeEach()
         #expect(report["notes"]?.error?.code == .recordRefused)
         #expect(report["notes"]?.result?.failed == [Array("key".utf8)])
         #expect(report["notes"]?.result?.pulled == 1)

@@ -267,7 +267,7 @@ struct PendingConflictTests {
             environment: VirtualEnvironment(passesBySleeping: true))
         for _ in 0..<2 {
             let events = synchronizer.events()
-            let report = try await synchronizer.synchronize()
+            let report = try await synchronizer.synchronizeEach()
             #expect(report["notes"]?.result?.pending == [Array("key".utf8)])
             #expect(report["notes"]?.result?.pendingCount == 1)
             let labels = await collect(events, completions: 1).map(\.label)

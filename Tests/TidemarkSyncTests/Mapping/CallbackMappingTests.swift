@@ -252,7 +252,7 @@ struct CallbackMappingTests {
     }
 
     /// A dataset that fails for a reason of its own ends nothing but itself: the run ends, and the
-    /// error is in the report. What ends a run is what the call throws.
+    /// error is in the report.
     @Test func aRunFailsOnlyIfItDoesNotComeToItsEnd() async throws {
         try await makeConflicts(1)
         try a.dataset("plans").put("1", for: "key")
@@ -266,7 +266,7 @@ struct CallbackMappingTests {
             options: SynchronizerOptions(exchange: SyncOptions(policy: .leavePending)),
             delegate: Endings(told: told))
         var iterator = endings.makeAsyncIterator()
-        let report = try await synchronizer.synchronize()
+        let report = try await synchronizer.synchronizeEach()
         #expect(report["notes"]?.error?.code == .conflictPending)
         #expect(report["plans"]?.isComplete == true)
         guard case .ended(report) = await iterator.next() else {
