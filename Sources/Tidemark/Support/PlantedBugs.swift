@@ -76,9 +76,9 @@ extension PlantedBugs {
     /// Whether this build has any.
     package static var arePossible: Bool {
         #if PLANTED_BUGS
-            true
+        true
         #else
-            false
+        false
         #endif
     }
 }
@@ -89,9 +89,9 @@ extension StoreOptions {
     @inline(__always)
     func make(_ mistake: @autoclosure () -> PlantedBugs) -> Bool {
         #if PLANTED_BUGS
-            plantedBugs.contains(mistake())
+        plantedBugs.contains(mistake())
         #else
-            false
+        false
         #endif
     }
 }

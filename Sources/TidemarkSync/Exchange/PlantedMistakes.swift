@@ -8,9 +8,9 @@ extension Store {
     @inline(__always)
     func has(_ mistake: @autoclosure () -> PlantedBugs) -> Bool {
         #if PLANTED_BUGS
-            options.plantedBugs.contains(mistake())
+        options.plantedBugs.contains(mistake())
         #else
-            false
+        false
         #endif
     }
 
