@@ -59,6 +59,9 @@ public enum SyncLimits {
     static let segmentRangesAtOnce = 3
     /// A dataset of fewer changes is asked for record by record, which costs a message less.
     static let segmentChangesMin: UInt64 = 1_000
+    /// Of a dataset that is handed over as it lies: a store may make some hundred times as many
+    /// more, whatever numbers its peers have used up.
+    static let pushedDatasetNumberMax: UInt32 = 1 << 24
     /// Bytes of all tables of an offer of segments: each takes up to a dozen times as much.
     static let segmentTablesBytesMax = 16 << 20
     /// How often another offer is asked for because the peer's segments were merged meanwhile.

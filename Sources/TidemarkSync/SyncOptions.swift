@@ -67,6 +67,9 @@ public struct SyncOptions: Sendable {
     /// Of so many changes that are to be pushed those that were superseded are found out by a walk
     /// over all records, once many of them were met; 0: always, and at once.
     package var walksFrom = SyncLimits.walkedChangesMin
+    /// A peer that has nothing is handed the sealed segments of a dataset as they lie if so many
+    /// bytes are in them.
+    package var segmentBytesMin = 1 << 20
     /// While a page of so many records is pushed the next one is read, and it leaves without a sync
     /// if all of it is known to be durable.
     package var readsAheadFrom = SyncLimits.readAheadRecordsMin

@@ -71,12 +71,16 @@ final class SimulatedLink: @unchecked Sendable {
         }
     }
 
-    private func deliver(_ request: [UInt8], to call: PendingCall) {
+    private func deliver(_ sent: [UInt8], to call: PendingCall) {
+        var request = sent
         let target = simulation.replicas[to]
         guard !simulation.isCut(from, to), target.isUp, let store = target.store else { return }
         var limits = SyncResponder.Limits(pageRecordsMax: pageRecordsMax)
         let isLarge = simulation.settings.largeDataset != nil
-        if isLarge { limits.segmentBytesMin = 0 }
+        if isLarge {
+            limits.segmentBytesMin = 0
+            spoilBlocks(in: &request)
+        }
         let responder = SyncResponder(store: store, limits: limits, journal: .off)
         // What came before may have been held, and what is held is let in by any question.
         simulation.followHeld(to, isAnswering: true)
@@ -117,24 +121,24 @@ final class SimulatedLink: @unchecked Sendable {
 
     /// A bit turns over in the memory of whoever sends blocks of segments, before the message gets
     /// its checksum: only that of the block can tell.
-    private func spoilBlocks(in answer: inout [UInt8]) {
+    private func spoilBlocks(in message: inout [UInt8]) {
         let (head, sum) = (12, 8)
-        guard answer.count > 256, answer[6] == Self.segmentRangeAnswer, answer[7] == 0,
+        guard message.count > 256, Self.kindsWithBlocks.contains(message[6]), message[7] == 0,
             weather.damagePercent > 0, random.oneIn(3)
         else { return }
-        var body = Array(answer.dropLast(sum))
+        var body = Array(message.dropLast(sum))
         // The blocks stand behind all else.
         let half = (body.count - head) / 2
         body[head + half + random.below(half)] ^= UInt8(1 << random.below(8))
         let checksum = unsafe body.withUnsafeBytes { unsafe checksum64($0) }
-        answer = body
+        message = body
         for shift in stride(from: UInt64(0), to: 64, by: 8) {
-            answer.append(UInt8(truncatingIfNeeded: checksum >> shift))
+            message.append(UInt8(truncatingIfNeeded: checksum >> shift))
         }
     }
 
-    /// The kind of a message with blocks.
-    private static let segmentRangeAnswer: UInt8 = 0x87
+    /// The kinds of messages with blocks.
+    private static let kindsWithBlocks: [UInt8] = [0x0A, 0x87]
 
     private func checkSize(_ message: [UInt8]) {
         let most = Self.overheadBytesMax + pageRecordsMax * Self.recordBytesMax

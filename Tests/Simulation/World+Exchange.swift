@@ -86,6 +86,7 @@ extension World {
         // each seed that is known to find something.
         if !settings.keepsJournal { options.journal = .off }
         if settings.forgetsCheckpoints { options.comparesFrom = 0 }
+        if settings.largeDataset != nil { options.segmentBytesMin = 0 }
         if settings.traits.contains(.merging) {
             let policy = mergePolicy(at: nil)
             options.mergedDatasetsHandler = { _ in .merge(policy) }

@@ -168,6 +168,22 @@ struct MessageTests {
                 address: address, segment: .max, identity: 5, first: 0, count: 7,
                 bytesMax: 4 << 20)),
         .segmentRangeAnswer(SegmentRangeAnswer(blocks: nil)),
+        .segmentsPush(
+            SegmentsPushRequest(
+                address: address, offer: offer, batons: [Baton(replica: b, number: 3, random: 4)])),
+        .segmentsPushAnswer(SegmentsPushAnswer(wanted: nil)),
+        .segmentsPushAnswer(
+            SegmentsPushAnswer(wanted: [.init(segment: 1, identity: .max, first: 300)])),
+        .segmentRangePush(
+            SegmentRangePushRequest(
+                address: address, batons: [Baton(replica: b, number: 3, random: 4)],
+                range: .init(
+                    segment: .max, identity: 5,
+                    blocks: StoredBlocks(bytes: [UInt8](repeating: 9, count: 300), next: 7)))),
+        .segmentRangePush(SegmentRangePushRequest(address: address, batons: [], range: nil)),
+        .segmentRangePushAnswer(.taken(records: 300)),
+        .segmentRangePushAnswer(.refused),
+        .segmentRangePushAnswer(.installed(records: 300, page.knowledge)),
         .segmentRangeAnswer(
             SegmentRangeAnswer(
                 blocks: StoredBlocks(bytes: [UInt8](repeating: 9, count: 300), next: 7))),

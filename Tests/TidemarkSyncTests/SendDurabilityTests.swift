@@ -204,6 +204,19 @@ struct SendDurabilityTests {
         #expect(witness.findings.isEmpty)
     }
 
+    @Test func whatIsHandedOverAsItLiesIsDurableThere() async throws {
+        let a = try Replica(Seed(1))
+        let b = try Replica(Seed(2))
+        for number in 0..<1_500 { try a.dataset().put("\(number)", for: "key \(number)") }
+        let witness = Witness(from: a, to: b)
+        var options = SyncOptions()
+        options.segmentBytesMin = 0
+        let results = try await a.store.synchronize(with: witness, options: options)
+        #expect(results.first?.pushed == 1_500)
+        #expect(witness.kinds.isSuperset(of: ["segmentsPush", "segmentRangePushAnswer"]))
+        #expect(witness.findings.isEmpty)
+    }
+
     /// The witness is not blind: it speaks up if either side leaves its sync out.
     @Test(arguments: [true, false])
     func theWitnessSeesASyncThatIsLeftOut(isAskers: Bool) async throws {
@@ -266,6 +279,8 @@ extension SyncMessage {
         case .push(let request): request.address.dataset
         case .segments(let request): request.address.dataset
         case .segmentRange(let request): request.address.dataset
+        case .segmentsPush(let request): request.address.dataset
+        case .segmentRangePush(let request): request.address.dataset
         default: nil
         }
     }
@@ -296,6 +311,14 @@ extension SyncMessage {
             let sender = try dataset.flatMap { try store.datasetForSync($0, creating: false) }
             var knowledge = PeerKnowledge(offer.knowledge)
             knowledge.batons = answer.batons
+            return try sender?.untrue(knowledge) ?? ["the dataset"]
+        case .segmentsPush(let push):
+            let sender = try store.datasetForSync(push.address.dataset, creating: false)
+            var knowledge = PeerKnowledge(push.offer.knowledge)
+            knowledge.batons = push.batons
+            return try sender?.untrue(knowledge) ?? ["the dataset"]
+        case .segmentRangePushAnswer(.installed(_, let knowledge)):
+            let sender = try dataset.flatMap { try store.datasetForSync($0, creating: false) }
             return try sender?.untrue(knowledge) ?? ["the dataset"]
         case .segmentRangeAnswer(let answer):
             // However the segments lie by then, their records are there.

@@ -31,7 +31,7 @@ package final class SegmentAdoption: @unchecked Sendable {
     let engine: Engine
     let state: DatasetState
     /// Who offers; nil if nothing of it is to outlast the opening.
-    private let peer: ReplicaID?
+    fileprivate let peer: ReplicaID?
     package private(set) var offer: SegmentOffer
     private var finished: [SegmentOffer.Segment: Finished] = [:]
     private var current: Current?
@@ -55,6 +55,12 @@ package final class SegmentAdoption: @unchecked Sendable {
             parts.append((part, 0))
         }
         return parts
+    }
+
+    /// Whether blocks have come before, up to one that is not among them.
+    package func has(_ part: SegmentOffer.Segment, through next: Int) -> Bool {
+        if finished[part] != nil { return true }
+        return current.map { $0.part == part && $0.next >= next } ?? false
     }
 
     /// Goes on with what another offer has in common with the one before.
@@ -350,6 +356,18 @@ extension Dataset {
         for part in resting.kept { engine.removePart(part.number) }
         adoption.goOn(with: offer)
         return adoption
+    }
+
+    /// Takes up what rests of a taking over from a peer; nil if nothing does. It is at rest no
+    /// more, until the caller lets it.
+    package func resumeAdoption(from peer: ReplicaID) -> SegmentAdoption? {
+        engine.withLock { held in
+            guard let resting = held.restingAdoption, resting.state === state,
+                resting.peer == peer
+            else { return nil }
+            held.restingAdoption = nil
+            return resting
+        }
     }
 
     /// Whether there is nothing of the dataset here and never was. If there is, what rests of a

@@ -226,6 +226,22 @@ struct PeerConnection: Sendable {
         return blocks
     }
 
+    func offerSegments(
+        _ request: SegmentsPushRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> [SegmentsPushAnswer.Wanted]? {
+        let answer = try await ask(.segmentsPush(request), &traffic)
+        guard case .segmentsPushAnswer(let told) = answer else { throw Self.misplaced(answer) }
+        return told.wanted
+    }
+
+    func pushSegmentRange(
+        _ request: SegmentRangePushRequest, _ traffic: inout Traffic
+    ) async throws(SyncError) -> SegmentRangePushAnswer {
+        let answer = try await ask(.segmentRangePush(request), &traffic)
+        guard case .segmentRangePushAnswer(let told) = answer else { throw Self.misplaced(answer) }
+        return told
+    }
+
     func inquire(
         _ request: InquiryRequest, _ traffic: inout Traffic
     ) async throws(SyncError) -> InquiryAnswer {

@@ -111,13 +111,22 @@ extension SyncResponder {
             try admit(records, request, isPart: isPart)
         }
         guard request.address.from != .nobody else { return try forecast(request) }
-        guard let observer, try mayChange(request) else {
+        guard observer != nil, try mayChange(request) else {
             return try takeIn(request, isPart: isPart)
         }
-        let name = request.address.dataset
+        return try observed(request.address.dataset) { () throws(SyncError) in
+            try takeIn(request, isPart: isPart)
+        }
+    }
+
+    /// Tells the observer, if there is one, before and after what may change a dataset.
+    func observed<Answer>(
+        _ name: String, _ change: () throws(SyncError) -> Answer
+    ) throws(SyncError) -> Answer {
+        guard let observer else { return try change() }
         try engine(name) { () throws(StoreError) in try observer.willChange(name) }
         defer { observer.didChange(name) }
-        return try takeIn(request, isPart: isPart)
+        return try change()
     }
 
     /// Whether a push says anything but how far the asker has come.

@@ -14,7 +14,7 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) in
             let isRemembered = request.address.from != .nobody
             // From now on the asker is waited for, so that no more is forgotten that it lacks.
-            if isRemembered { try remember(request.address.from, dataset) }
+            if isRemembered { try dataset.noteThatThereIs(request.address.from) }
             // What is held was seen, too, and is not among the records. Asked for twice, since a
             // write may be let in or come to be held in between.
             let book = try QuarantineBook(dataset)

@@ -74,6 +74,8 @@ extension SyncMessage {
         case .fetch(let request): request.address
         case .segments(let request): request.address
         case .segmentRange(let request): request.address
+        case .segmentsPush(let request): request.address
+        case .segmentRangePush(let request): request.address
         case .scopedPull(let request): request.address
         case .lookup(let request): request.address
         case .records(let request): request.address
@@ -81,8 +83,9 @@ extension SyncMessage {
         case .burial(let request): request.address
         case .sweep(let request): request.address
         case .hello, .watch, .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer,
-            .fetchAnswer, .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer,
-            .lookupAnswer, .recordsAnswer, .inquiryAnswer, .burialAnswer, .sweepAnswer, .failure:
+            .fetchAnswer, .segmentsAnswer, .segmentRangeAnswer, .segmentsPushAnswer,
+            .segmentRangePushAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer, .recordsAnswer,
+            .inquiryAnswer, .burialAnswer, .sweepAnswer, .failure:
             nil
         }
     }
@@ -97,6 +100,8 @@ extension SyncMessage {
         case .fetch(let request): .fetch(request.with(address))
         case .segments: .segments(SegmentsRequest(address: address))
         case .segmentRange(let request): .segmentRange(request.with(address))
+        case .segmentsPush(let request): .segmentsPush(request.with(address))
+        case .segmentRangePush(let request): .segmentRangePush(request.with(address))
         case .scopedPull(let request): .scopedPull(request.with(address))
         case .lookup(let request): .lookup(request.with(address))
         case .records(let request): .records(request.with(address))
@@ -104,8 +109,9 @@ extension SyncMessage {
         case .burial(let request): .burial(request.with(address))
         case .sweep(let request): .sweep(request.with(address))
         case .hello, .watch, .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer,
-            .fetchAnswer, .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer,
-            .lookupAnswer, .recordsAnswer, .inquiryAnswer, .burialAnswer, .sweepAnswer, .failure:
+            .fetchAnswer, .segmentsAnswer, .segmentRangeAnswer, .segmentsPushAnswer,
+            .segmentRangePushAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer, .recordsAnswer,
+            .inquiryAnswer, .burialAnswer, .sweepAnswer, .failure:
             self
         }
     }
@@ -129,6 +135,8 @@ extension PushRequest: AddressedRequest {}
 extension ReconcileRequest: AddressedRequest {}
 extension FetchRequest: AddressedRequest {}
 extension SegmentRangeRequest: AddressedRequest {}
+extension SegmentsPushRequest: AddressedRequest {}
+extension SegmentRangePushRequest: AddressedRequest {}
 extension ScopedPullRequest: AddressedRequest {}
 extension LookupRequest: AddressedRequest {}
 extension RecordsRequest: AddressedRequest {}

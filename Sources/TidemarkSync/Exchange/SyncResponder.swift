@@ -137,6 +137,9 @@ public final class SyncResponder: Sendable {
         case .fetch(let request): return .fetchAnswer(try answer(to: request))
         case .segments(let request): return .segmentsAnswer(try answer(to: request))
         case .segmentRange(let request): return .segmentRangeAnswer(try answer(to: request))
+        case .segmentsPush(let request): return .segmentsPushAnswer(try answer(to: request))
+        case .segmentRangePush(let request):
+            return .segmentRangePushAnswer(try answer(to: request))
         case .watch(let request): return .watchAnswer(try answer(to: request))
         case .scopedPull(let request): return .scopedPullAnswer(try answer(to: request))
         case .lookup(let request): return .lookupAnswer(try answer(to: request))
@@ -147,8 +150,9 @@ public final class SyncResponder: Sendable {
         case .burial(let request): return .burialAnswer(try answer(to: request))
         case .sweep(let request): return .sweepAnswer(try answer(to: request))
         case .helloAnswer, .pullAnswer, .pushAnswer, .reconcileAnswer, .fetchAnswer,
-            .segmentsAnswer, .segmentRangeAnswer, .watchAnswer, .scopedPullAnswer, .lookupAnswer,
-            .recordsAnswer, .inquiryAnswer, .burialAnswer, .sweepAnswer, .failure:
+            .segmentsAnswer, .segmentRangeAnswer, .segmentsPushAnswer, .segmentRangePushAnswer,
+            .watchAnswer, .scopedPullAnswer, .lookupAnswer, .recordsAnswer, .inquiryAnswer,
+            .burialAnswer, .sweepAnswer, .failure:
             throw .badMessage("an answer arrived where a request belongs")
         }
     }

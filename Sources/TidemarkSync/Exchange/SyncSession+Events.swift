@@ -44,18 +44,50 @@ extension SyncSession {
     /// may be in a page.
     func tellAdopted() throws(SyncError) {
         guard let observer = options.observer else { return }
-        do throws(StoreError) {
+        let name = dataset.name
+        try ifThere { () throws(StoreError) in
             let cursor = try dataset.keys(includingDeleted: true)
-            var keys: [[UInt8]] = []
-            while let key = try cursor.next() {
-                keys.append(key)
-                guard keys.count == options.pageRecordsMax else { continue }
-                observer(.localChanged(dataset: dataset.name, keys: keys))
-                keys = []
+            try tell({ () throws(StoreError) in try cursor.next() }) { keys in
+                observer(.localChanged(dataset: name, keys: keys))
             }
-            if !keys.isEmpty { observer(.localChanged(dataset: dataset.name, keys: keys)) }
+        }
+    }
+
+    /// Which records the peer has now that the dataset was handed over as it lay here up to a
+    /// count: as many in an event as may be in a page.
+    func tellHandedOver(through count: SyncCount) throws(SyncError) {
+        guard let observer = options.observer else { return }
+        let name = dataset.name
+        try ifThere { () throws(StoreError) in
+            let cursor = try dataset.records(includingDeleted: true)
+            let next = { () throws(StoreError) -> [UInt8]? in
+                while let record = try cursor.next() {
+                    if record.syncCount <= count { return record.key }
+                }
+                return nil
+            }
+            try tell(next) { keys in observer(.remoteChanged(dataset: name, keys: keys)) }
+        }
+    }
+
+    private func tell(
+        _ next: () throws(StoreError) -> [UInt8]?, _ event: ([[UInt8]]) -> Void
+    ) throws(StoreError) {
+        var keys: [[UInt8]] = []
+        while let key = try next() {
+            keys.append(key)
+            guard keys.count == options.pageRecordsMax else { continue }
+            event(keys)
+            keys = []
+        }
+        if !keys.isEmpty { event(keys) }
+    }
+
+    /// If the dataset was deleted again meanwhile, there is nothing to tell of.
+    private func ifThere(_ tell: () throws(StoreError) -> Void) throws(SyncError) {
+        do throws(StoreError) {
+            try tell()
         } catch {
-            // Deleted again meanwhile: there is nothing to tell of.
             guard error.code == .datasetNotFound else {
                 throw SyncError(error, dataset: dataset.name)
             }

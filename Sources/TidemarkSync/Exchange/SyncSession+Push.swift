@@ -12,6 +12,7 @@ extension SyncSession {
         }
         try await reviewOutgoing()
         lastSynced = nil
+        try await pushSegments()
         guard try await pushDifferences() else { return false }
         guard differences == nil else { return true }
         var recordsMax = options.pageRecordsMax

@@ -24,6 +24,8 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case segments = 0x06
     case segmentRange = 0x07
     case watch = 0x08
+    case segmentsPush = 0x09
+    case segmentRangePush = 0x0A
     case scopedPull = 0x0C
     case lookup = 0x0D
     case partPush = 0x0E
@@ -39,6 +41,8 @@ enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case segmentsAnswer = 0x86
     case segmentRangeAnswer = 0x87
     case watchAnswer = 0x88
+    case segmentsPushAnswer = 0x89
+    case segmentRangePushAnswer = 0x8A
     case scopedPullAnswer = 0x8C
     case lookupAnswer = 0x8D
     case recordsAnswer = 0x8F

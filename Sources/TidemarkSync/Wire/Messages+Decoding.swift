@@ -18,6 +18,9 @@ extension SyncMessage {
         case .segments: self = .segments(SegmentsRequest(address: try Address(from: &reader)))
         case .segmentRange: self = .segmentRange(try SegmentRangeRequest(from: &reader))
         case .watch: self = .watch(try WatchRequest(from: &reader))
+        case .segmentsPush: self = .segmentsPush(try SegmentsPushRequest(from: &reader))
+        case .segmentRangePush:
+            self = .segmentRangePush(try SegmentRangePushRequest(from: &reader))
         case .scopedPull: self = .scopedPull(try ScopedPullRequest(from: &reader))
         case .lookup: self = .lookup(try LookupRequest(from: &reader))
         case .partPush: self = .partPush(try PushRequest(from: &reader))
@@ -34,6 +37,10 @@ extension SyncMessage {
         case .segmentRangeAnswer:
             self = .segmentRangeAnswer(try SegmentRangeAnswer(from: &reader))
         case .watchAnswer: self = .watchAnswer(try WatchAnswer(from: &reader))
+        case .segmentsPushAnswer:
+            self = .segmentsPushAnswer(try SegmentsPushAnswer(from: &reader))
+        case .segmentRangePushAnswer:
+            self = .segmentRangePushAnswer(try SegmentRangePushAnswer(from: &reader))
         case .scopedPullAnswer: self = .scopedPullAnswer(try ScopedPullAnswer(from: &reader))
         case .lookupAnswer: self = .lookupAnswer(try LookupAnswer(from: &reader))
         case .recordsAnswer: self = .recordsAnswer(try RecordsAnswer(from: &reader))

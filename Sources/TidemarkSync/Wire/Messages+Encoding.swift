@@ -13,6 +13,8 @@ extension SyncMessage {
         case .segments(let request): request.address.write(to: &writer)
         case .segmentRange(let request): request.write(to: &writer)
         case .watch(let request): request.write(to: &writer)
+        case .segmentsPush(let request): request.write(to: &writer)
+        case .segmentRangePush(let request): request.write(to: &writer)
         case .scopedPull(let request): request.write(to: &writer)
         case .lookup(let request): request.write(to: &writer)
         case .partPush(let request): request.write(to: &writer)
@@ -28,6 +30,8 @@ extension SyncMessage {
         case .segmentsAnswer(let answer): answer.write(to: &writer)
         case .segmentRangeAnswer(let answer): answer.write(to: &writer)
         case .watchAnswer(let answer): answer.write(to: &writer)
+        case .segmentsPushAnswer(let answer): answer.write(to: &writer)
+        case .segmentRangePushAnswer(let answer): answer.write(to: &writer)
         case .scopedPullAnswer(let answer): answer.write(to: &writer)
         case .lookupAnswer(let answer): answer.write(to: &writer)
         case .recordsAnswer(let answer): answer.write(to: &writer)
@@ -39,7 +43,7 @@ extension SyncMessage {
         let version = SyncLimits.protocolVersions.upperBound
         // The blocks of segments are compressed already, if that pays.
         return try MessageFrame(version: version, kind: kind.rawValue, body: writer.bytes)
-            .encoded(isCompressible: kind != .segmentRangeAnswer)
+            .encoded(isCompressible: kind != .segmentRangeAnswer && kind != .segmentRangePush)
     }
 }
 

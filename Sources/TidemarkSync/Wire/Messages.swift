@@ -177,6 +177,8 @@ enum SyncMessage: Hashable, Sendable {
     case segments(SegmentsRequest)
     case segmentRange(SegmentRangeRequest)
     case watch(WatchRequest)
+    case segmentsPush(SegmentsPushRequest)
+    case segmentRangePush(SegmentRangePushRequest)
     case scopedPull(ScopedPullRequest)
     case lookup(LookupRequest)
     /// A push of one who keeps a part.
@@ -193,6 +195,8 @@ enum SyncMessage: Hashable, Sendable {
     case segmentsAnswer(SegmentsAnswer)
     case segmentRangeAnswer(SegmentRangeAnswer)
     case watchAnswer(WatchAnswer)
+    case segmentsPushAnswer(SegmentsPushAnswer)
+    case segmentRangePushAnswer(SegmentRangePushAnswer)
     case scopedPullAnswer(ScopedPullAnswer)
     case lookupAnswer(LookupAnswer)
     case recordsAnswer(RecordsAnswer)
@@ -211,6 +215,8 @@ enum SyncMessage: Hashable, Sendable {
         case .segments: .segments
         case .segmentRange: .segmentRange
         case .watch: .watch
+        case .segmentsPush: .segmentsPush
+        case .segmentRangePush: .segmentRangePush
         case .scopedPull: .scopedPull
         case .lookup: .lookup
         case .partPush: .partPush
@@ -226,6 +232,8 @@ enum SyncMessage: Hashable, Sendable {
         case .segmentsAnswer: .segmentsAnswer
         case .segmentRangeAnswer: .segmentRangeAnswer
         case .watchAnswer: .watchAnswer
+        case .segmentsPushAnswer: .segmentsPushAnswer
+        case .segmentRangePushAnswer: .segmentRangePushAnswer
         case .scopedPullAnswer: .scopedPullAnswer
         case .lookupAnswer: .lookupAnswer
         case .recordsAnswer: .recordsAnswer
