@@ -6,11 +6,11 @@ import TidemarkSync
 /// A store of many small datasets whose replica has them all: what it costs to find out that
 /// there is nothing to do.
 final class ManyDatasets {
-    static let datasetCounts = [1_000, 10_000]
+    static let datasetCounts = [1_000, 10_000, 100_000]
 
     let datasetCount: Int
     /// So that no row takes longer to prepare than the others.
-    private var recordsEach: Int { 20_000 / datasetCount }
+    private var recordsEach: Int { max(1, 20_000 / datasetCount) }
     private let way: TidemarkSession.Way
     private let workingSet: WorkingSet
     private let directory: String
@@ -27,11 +27,13 @@ final class ManyDatasets {
         self.directory = "\(directory)/datasets-\(datasetCount)-\(way)"
     }
 
-    static func workload(_ datasetCount: Int) -> String { "sync-idle-\(datasetCount)-datasets" }
+    static func workloads(_ datasetCount: Int) -> [String] {
+        ["sync-idle-\(datasetCount)-datasets", "sync-idle-restarted-\(datasetCount)-datasets"]
+    }
 
-    var name: RowName {
+    func name(isRestarted: Bool = false) -> RowName {
         RowName(
-            workload: Self.workload(datasetCount), engine: "tidemark",
+            workload: Self.workloads(datasetCount)[isRestarted ? 1 : 0], engine: "tidemark",
             config: way.rawValue, durability: .kill)
     }
 
@@ -45,6 +47,18 @@ final class ManyDatasets {
             try workingSet.write(0..<recordsEach, generation: number, to: dataset)
         }
         try source.close()
+        let (store, hub) = try open()
+        let results = try await store.synchronize(with: hub.transport)
+        let pulled = results.reduce(0) { $0 + $1.pulled }
+        try require(
+            pulled == datasetCount * recordsEach,
+            "the first exchange brought \(pulled) records")
+        // The next one learns that what the first one wrote is what the other side has.
+        try await store.synchronize(with: hub.transport)
+    }
+
+    private func open() throws -> (replica: Store, hub: any HubUnderTest) {
+        let path = directory + "/hub"
         let hub: any HubUnderTest
         switch way {
         case .http: hub = try HubProcess(storeAt: path, workingSet)
@@ -54,13 +68,22 @@ final class ManyDatasets {
         let store = try Store.open(
             at: directory + "/replica", options: StoreOptions(durability: .process))
         replica = store
+        return (store, hub)
+    }
+
+    /// The first exchange after both sides were closed and opened again.
+    func idleAfterRestart() async throws -> Measurement {
+        try replica?.close()
+        try await hub?.stop()
+        let (store, hub) = try open()
+        let start = ContinuousClock.now
         let results = try await store.synchronize(with: hub.transport)
-        let pulled = results.reduce(0) { $0 + $1.pulled }
-        try require(
-            pulled == datasetCount * recordsEach,
-            "the first exchange brought \(pulled) records")
-        // The next one learns that what the first one wrote is what the other side has.
-        try await store.synchronize(with: hub.transport)
+        var measurement = Measurement(seconds: (ContinuousClock.now - start).seconds)
+        try require(results.isEmpty, "\(results.count) datasets were looked at after a restart")
+        measurement.more["datasets"] = Double(datasetCount)
+        measurement.recordCount = datasetCount * recordsEach
+        try await checkChangesAreSeen(store, hub)
+        return measurement
     }
 
     func idle(exchanges: Int) async throws -> Measurement {

@@ -13,8 +13,9 @@ final class Suite {
     /// In the order in which they run, with values of the first size.
     static let workloads =
         exchanges(changeCounts)
-        + ["sync-idle"] + ManyDatasets.datasetCounts.map(ManyDatasets.workload)
-        + ["sync-reconcile", "sync-merge", "sync-merge-half-newer", BootstrapMemory.workload]
+        + ["sync-idle"] + ManyDatasets.datasetCounts.flatMap(ManyDatasets.workloads)
+        + ["sync-first-push", "sync-reconcile", "sync-merge", "sync-merge-half-newer"]
+        + [BootstrapMemory.workload]
 
     /// With values of further sizes. No value is moved by an idle exchange, and a thousand by a
     /// search for as many differences; and nobody stands beside a merge, which takes a minute.
@@ -69,7 +70,9 @@ final class Suite {
         // With few records, as --quick has them, the larger number would take most of the time.
         for count in ManyDatasets.datasetCounts where count <= workingSet.recordCount / 10 {
             try await runner.run(idles(datasetCount: count))
+            try await runner.run(restarts(datasetCount: count))
         }
+        try await runner.run(firstPushes())
         if Self.differences <= workingSet.recordCount / 10 {
             try await runner.run(reconciliations())
         }
@@ -139,8 +142,23 @@ final class Suite {
     private func idles(datasetCount: Int) -> [Contender] {
         manyDatasets.filter { $0.datasetCount == datasetCount }.map { session in
             Contender(
-                session.name, prepare: { try await session.prepare() },
+                session.name(), prepare: { try await session.prepare() },
                 round: { _ in try await session.idle(exchanges: Self.idleExchanges) })
+        }
+    }
+
+    private func restarts(datasetCount: Int) -> [Contender] {
+        manyDatasets.filter { $0.datasetCount == datasetCount }.map { session in
+            Contender(
+                session.name(isRestarted: true), prepare: { try await session.prepare() },
+                round: { _ in try await session.idleAfterRestart() })
+        }
+    }
+
+    private func firstPushes() -> [Contender] {
+        sessions.map { session in
+            Contender(
+                session.name("sync-first-push"), round: { _ in try await session.firstPush() })
         }
     }
 

@@ -43,6 +43,16 @@ final class TidemarkSession {
         try makeDirectory(directory)
         try removeFile(hubPath)
         try copyFolder(original ?? pristine.hub, to: hubPath)
+        return try openHub()
+    }
+
+    private func startEmptyHub() throws -> any HubUnderTest {
+        try makeDirectory(directory)
+        try removeFile(hubPath)
+        return try openHub()
+    }
+
+    private func openHub() throws -> any HubUnderTest {
         switch way {
         case .http: return try HubProcess(storeAt: hubPath, workingSet)
         case .memory: return try HubInMemory(storeAt: hubPath, workingSet)
@@ -135,6 +145,25 @@ final class TidemarkSession {
             result.pushed == count && result.pulled == 0,
             "\(count) changes, but \(result.pushed) left and \(result.pulled) came")
         return measurement.of(count)
+    }
+
+    /// A replica that has everything meets a hub that has nothing.
+    func firstPush() async throws -> Measurement {
+        try await hub?.stop()
+        let hub = try startEmptyHub()
+        self.hub = hub
+        let store = try freshReplica(copyOf: pristine.hub)
+        let (measurement, result) = try await exchange(store, hub)
+        try require(
+            result.pushed == workingSet.recordCount,
+            "\(result.pushed) records left of \(workingSet.recordCount)")
+        try checkEqual(store, hub)
+        // The next workload is to find those that have met.
+        try await hub.stop()
+        self.hub = nil
+        try store.close()
+        replica = nil
+        return measurement.of(result.pushed)
     }
 
     /// Nothing has changed.
