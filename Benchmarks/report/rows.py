@@ -30,9 +30,8 @@ WORKLOADS = tuple("""
     large-put large-get
     sync-bootstrap sync-delta-1 sync-delta-100 sync-delta-1000 sync-delta-10000 sync-delta-100000
     sync-push-1 sync-push-100 sync-push-1000 sync-push-10000 sync-push-100000
-    sync-idle sync-idle-1000-datasets sync-idle-10000-datasets sync-idle-100000-datasets
+    sync-idle sync-idle-1000-datasets sync-idle-10000-datasets
     sync-idle-restarted-1000-datasets sync-idle-restarted-10000-datasets
-    sync-idle-restarted-100000-datasets
     sync-first-push sync-reconcile sync-merge sync-merge-half-newer sync-bootstrap-memory
 """.split())
 
