@@ -39,8 +39,8 @@ struct SimulationTests {
         #expect(Set(hashes).count == hashes.count)
     }
 
-    /// Datasets that go into others, values that merge: each by itself.
-    @Test(arguments: ["merging", "values"])
+    /// Each by itself.
+    @Test(arguments: ["merging", "values", "pending", "lateComers", "segments"])
     func nothingIsFoundWithTraits(_ name: String) throws {
         let base = Seed.drawn()
         let traits = try #require(SimulatedTraits(name))
@@ -48,10 +48,10 @@ struct SimulationTests {
         expectNothing(in: seeds, exchangesMin: 100)
     }
 
-    /// Parts whose scopes change, clocks that go by hours, copied stores, conflicts that wait, late
-    /// comers, segments with damage: of these one run in some hundreds ends with a finding that is
-    /// not understood yet, so the runs are always the same.
-    @Test(arguments: ["parts", "clocks", "copies", "pending", "lateComers", "segments"])
+    /// Parts whose scopes change, clocks that go by hours, copied stores: of these one run in some
+    /// hundreds, or thousands, ends with a finding that is not mended yet, so the runs are always
+    /// the same. The article on the simulation says which.
+    @Test(arguments: ["parts", "clocks", "copies"])
     func nothingIsFoundInTheseRuns(_ name: String) throws {
         let traits = try #require(SimulatedTraits(name))
         let seeds = (0..<8).map { plain(Seed(0x10_0000), $0).with(traits) }

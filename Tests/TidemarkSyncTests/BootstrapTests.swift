@@ -17,7 +17,7 @@ struct BootstrapTests {
 
     /// A replica with a dataset of a few sealed runs, some versions of each key, tombstones, and a
     /// tail that is not sealed.
-    private func sender(
+    func sender(
         _ random: inout TestSupport.SeededGenerator, writes: Int = 4_000, seals: Int = 3
     ) throws -> TestReplica {
         let sender = try TestReplica("sender", in: directory)
@@ -373,7 +373,7 @@ struct BootstrapTests {
 }
 
 extension BootstrapTests {
-    private init(directory: TemporaryDirectory) {
+    init(directory: TemporaryDirectory) {
         self.directory = directory
     }
 }

@@ -11,24 +11,11 @@ import Tidemark
 struct SegmentPushTests {
     private let directory = TemporaryDirectory()
 
-    /// A replica with a dataset of a few sealed runs, some versions of each key, tombstones, and a
-    /// tail that is not sealed.
+    /// With a dataset of a few sealed runs, and a tail that is not sealed.
     private func sender(
         _ random: inout TestSupport.SeededGenerator, writes: Int = 3_000
     ) throws -> TestReplica {
-        let sender = try TestReplica("sender", in: directory)
-        let dataset = try sender.dataset()
-        for number in 0..<writes {
-            let key = "key \(random.below(writes / 2))"
-            if random.below(8) == 0 {
-                try dataset.delete(key)
-            } else {
-                try dataset.put("value \(number) \(random.next())", for: key)
-            }
-            if (number + 1) % (writes / 3) == 0 { try sender.store.sealAll() }
-        }
-        for number in 0..<20 { try dataset.put("tail", for: "key \(number * 7)") }
-        return sender
+        try BootstrapTests(directory: directory).sender(&random, writes: writes)
     }
 
     private func options() -> SyncOptions {
