@@ -106,6 +106,7 @@ extension World {
         for index in [from, to] {
             checkBelief(index)
             checkJournal(index)
+            noteHandedOver(index)
         }
         switch outcome {
         case .success(let results):
@@ -138,6 +139,14 @@ extension World {
             let lackedAt = error.dataset.flatMap { replicas[to].lackedAt[$0] } ?? 0
             return replicas[to].hasBeenFull || lackedAt > returnCount
         default: return false
+        }
+    }
+
+    /// What a part made of a conflict is known from whom it was handed to.
+    private func noteHandedOver(_ index: Int) {
+        guard settings.policy.isUnion, settings.traits.contains(.parts) else { return }
+        attempt("reading \(index)") { () throws(StoreError) in
+            for key in allKeys { try noteHandedOver(replicas[index], key) }
         }
     }
 

@@ -225,19 +225,35 @@ extension World {
                 replica.lackedAt[SimulatedReplica.name(dataset)] = replica.returnCount
             }
             for other in replicas { try other.store?.sync() }
-            for (index, write) in model.writes.enumerated() where write.mustSurvive {
+            // Also what is not durable yet: it becomes so where it is, which is nowhere.
+            for (index, write) in model.writes.enumerated() {
                 var isThere = false
                 for other in replicas where !isThere {
-                    let record = try other.record(write.key)
-                    // Who keeps a part lets go of what it has handed over, whoever lost that since.
-                    isThere =
-                        record.map { record in
-                            has(record, write) && (!other.mayBePart || record.isDirty)
-                        } ?? false
+                    guard let record = try other.record(write.key), has(record, write) else {
+                        continue
+                    }
+                    isThere = true
+                    if other.mayBePart {
+                        isThere = try mayStay(record, at: other, write.key.dataset)
+                    }
                 }
                 if !isThere { model.allowLoss(of: index) }
             }
         }
+    }
+
+    /// Whether a replica that may keep a part still has to hand a record over: it lets go of what a
+    /// peer has had, whoever lost that since.
+    private func mayStay(
+        _ record: Record, at replica: SimulatedReplica, _ dataset: Int
+    ) throws(StoreError) -> Bool {
+        guard record.isDirty, let store = replica.store,
+            let found = try store.existingDataset(SimulatedReplica.name(dataset))
+        else { return false }
+        for peer in try found.peerIDs() {
+            if try found.checkpoint(for: peer).vector.contains(record.version.dot) { return false }
+        }
+        return true
     }
 
     /// A store that went back may move records before it meets anybody who could tell it so, and

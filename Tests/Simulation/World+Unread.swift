@@ -107,18 +107,25 @@ extension World {
         }
         // What was made of a conflict here is no write of the model.
         let ids = replicas[at].ids
-        for other in replicas where other.index != at && other.isUp {
-            var records = try other.record(key).map { [$0] } ?? []
-            records += try held(other, key)
-            for record in records {
-                let dot = record.version.dot
-                guard ids.contains(dot.replica), seen.contains(dot),
-                    !beside.seen.contains(dot)
-                else { continue }
-                numbers.formUnion(WriteModel.numbers(in: record.value ?? []))
-            }
+        for other in replicas where other.index != at { try noteHandedOver(other, key) }
+        for (dot, handed) in model.handedOver[key] ?? [:]
+        where ids.contains(dot.replica) && seen.contains(dot) && !beside.seen.contains(dot) {
+            numbers.formUnion(handed)
         }
         return numbers
+    }
+
+    /// Notes what a replica has, for when it is down, or has something else.
+    func noteHandedOver(_ replica: SimulatedReplica, _ key: ModelKey) throws(StoreError) {
+        guard settings.policy.isUnion, settings.traits.contains(.parts), replica.isUp else {
+            return
+        }
+        var records = try replica.record(key).map { [$0] } ?? []
+        records += try held(replica, key)
+        for record in records {
+            model.noteHandedOver(
+                WriteModel.numbers(in: record.value ?? []), as: record.version.dot, under: key)
+        }
     }
 
     /// What is held of a key because of its date.

@@ -41,6 +41,8 @@ struct WriteModel {
     /// By the numbers of writes of which nobody has heard whether they were done, the numbers of
     /// what their writers could not read: those that were done have overwritten it.
     private var unreadByUnheard: [Int: Set<Int>] = [:]
+    /// What any replica ever had under a key, by its dot.
+    private(set) var handedOver: [ModelKey: [Dot: Set<Int>]] = [:]
     /// Datasets that were deleted at some time: what of them is left depends on who had seen what,
     /// and is for convergence alone to say.
     var deletedDatasets: Set<Int> = []
@@ -86,6 +88,10 @@ struct WriteModel {
     ///   read.
     mutating func noteUnheard(_ number: Int, beside unread: Set<Int>) {
         if !unread.isEmpty { unreadByUnheard[number] = unread }
+    }
+
+    mutating func noteHandedOver(_ numbers: [Int], as dot: Dot, under key: ModelKey) {
+        handedOver[key, default: [:]][dot, default: []].formUnion(numbers)
     }
 
     mutating func markDurable(_ indexes: [Int]) {

@@ -124,6 +124,10 @@ extension SyncSession {
             self.part?.letGoThrough = through
             if isBefore, let theirs { drops.removeAll { !theirs.contains($0.expected.dot) } }
             guard !drops.isEmpty else { continue }
+            // Another exchange may have brought everything meanwhile, under another scope: what
+            // goes now would be missing where the dataset claims to have it.
+            guard try engine(dataset.name, { () throws(StoreError) in try part.book.isCurrent() })
+            else { throw .scopeChanged }
             try noteLost(drops.reduce(VersionVector()) { $0.union($1.expected.vector) })
             _ = try engine(dataset.name) { () throws(StoreError) in try dataset.drop(drops) }
             options.observer?(.localChanged(dataset: dataset.name, keys: drops.map(\.key)))
