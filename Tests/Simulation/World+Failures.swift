@@ -250,10 +250,7 @@ extension World {
         guard record.isDirty, let store = replica.store,
             let found = try store.existingDataset(SimulatedReplica.name(dataset))
         else { return false }
-        for peer in try found.peerIDs() {
-            if try found.checkpoint(for: peer).vector.contains(record.version.dot) { return false }
-        }
-        return true
+        return try record.syncCount > found.handedOver().through
     }
 
     /// A store that went back may move records before it meets anybody who could tell it so, and
