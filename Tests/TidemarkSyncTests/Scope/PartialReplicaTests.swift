@@ -287,41 +287,6 @@ struct PartialReplicaTests {
         }
     }
 
-    /// Holds what a part hands over, and nothing else.
-    private struct PushGate: SyncTransport {
-        let plain: any SyncTransport
-        let gated: GatedTransport
-
-        func send(_ request: [UInt8]) async throws(SyncError) -> [UInt8] {
-            guard MessageLabel.kind(of: request) == "partPush" else {
-                return try await plain.send(request)
-            }
-            return try await gated.send(request)
-        }
-    }
-
-    /// What would go then is missing where the dataset claims to have it, and comes no more.
-    @Test func nothingGoesFromTheWholeUnderAFormerScope() async throws {
-        try fill(hub, ["a/1"])
-        let dataset = try part.dataset()
-        try dataset.setSyncScope(.prefix("a/"))
-        try await exchange(part, with: hub)
-        try fill(part, ["b/1"])
-        let gate = GatedTransport(hub.transport)
-        let transport = PushGate(plain: hub.transport, gated: gate)
-        let late = Task { () async throws in _ = try await dataset.synchronize(with: transport) }
-        await gate.untilArrived(1)
-        try dataset.setSyncScope(nil)
-        try await exchange(part, with: hub)
-        #expect(try dataset.syncScope() == nil)
-        gate.open()
-        let outcome = await late.result
-        let error = #expect(throws: SyncError.self) { try outcome.get() }
-        #expect(error?.code == .contended)
-        #expect(try keys(part) == ["a/1", "b/1"])
-        try expectEqual([part, hub])
-    }
-
     @Test func aPartAnswersNobody() async throws {
         try fill(hub, ["a/1", "b/1"])
         try part.dataset().setSyncScope(.prefix("a/"))

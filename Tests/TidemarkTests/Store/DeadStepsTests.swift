@@ -105,7 +105,8 @@ struct DeadStepsTests {
         for order in [ScanOrder.forward, .backward] {
             let fixture = try deleted(place, order)
             let dataset = fixture.dataset
-            _ = try first(dataset, order)
+            // Who would have to wait for a writer to leave a note leaves none.
+            for _ in 0..<100 where fixture.store.gapsNoted == 0 { _ = try first(dataset, order) }
             for round in 0..<300 {
                 let found = try counted(dataset, order)
                 let number =
