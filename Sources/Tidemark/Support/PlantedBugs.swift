@@ -2,8 +2,9 @@
 /// them: a checker that never speaks up proves nothing. Always empty outside of tests, and no
 /// mistake is in a release build at all.
 ///
-/// Each mistake has one site, where it would most easily be made. To add one: a case here, a
-/// question at its site, and a line with the seed that finds it in the table of `PlantedBugTests`.
+/// Each mistake is asked about where it would most easily be made: at one site, or at two where
+/// there are two ways of doing the same. To add one: a case here, a question at its site, and a
+/// line with the seeds that find it in the table of `PlantedBugTests`.
 package struct PlantedBugs: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
 
