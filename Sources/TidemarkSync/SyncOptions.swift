@@ -40,6 +40,13 @@ public struct SyncOptions: Sendable {
     /// listed by `Dataset.failedRecords`, and the rest goes on. Pages are then compared record by
     /// record, which takes several times as long, and nothing is taken over as it lies in segments.
     public var validate: (@Sendable (Record) async throws -> Void)?
+    /// How often, at most, an exchange of a dataset that has changed ends by comparing all records
+    /// of the two sides, and settles what differs although both have seen the same: that finds what
+    /// a store that went back in time, or was copied, has left behind unnoticed. Counted for each
+    /// peer from the first exchange after the store was opened. It takes one more message, and a
+    /// sum over all records on both sides, after the first time in proportion to what has changed.
+    /// A full exchange always does so; of a part of a dataset nothing is compared.
+    public var comparesAllEvery: Duration = .seconds(3_600)
     /// What is kept of conflicts and exchanges when they are over.
     public var journal = SyncJournalOptions()
     /// Called for each conflict that waits because no policy settles it, once in each exchange, on
@@ -54,7 +61,7 @@ public struct SyncOptions: Sendable {
     /// Whether to go through everything again, whatever was exchanged before.
     var isFull = false
     /// Whether to look at each dataset of both sides, also if nothing has changed in it.
-    var looksAtAll = false
+    package var looksAtAll = false
     /// Whether to ask as nobody, so that the peer plans what it would do and does nothing.
     var isDryRun = false
     /// Measures the deadline.

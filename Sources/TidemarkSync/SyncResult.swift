@@ -25,6 +25,10 @@ public struct SyncResult: Hashable, Sendable {
     /// Records of the other side that are held here because of their dates: see
     /// ``QuarantinedWrite``.
     public internal(set) var quarantined = 0
+    /// Keys of which the two sides held something else although both had seen the same writes, and
+    /// which were settled anew: see <doc:SyncProtocol>. Anything but 0 means that a store went back
+    /// in time or was copied, and was not known for it.
+    public internal(set) var overlooked = 0
     /// The first ``SyncLimits/settlementsMax`` conflicts, in the order in which they were settled.
     public internal(set) var settled: [Settlement] = []
     /// What merges lost, in the order in which they were made: as many as show

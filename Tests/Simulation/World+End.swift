@@ -124,18 +124,14 @@ extension World {
             guard try other.isVisible(dataset) == isVisible else {
                 return fail(.divergence, "\(pair): it lives on one of them only")
             }
-            var (differ, lacksSome) = (false, false)
             for number in 0..<settings.keyCount {
                 let key = ModelKey(dataset: dataset, number: number)
                 let (here, there) = (try first.record(key), try other.record(key))
-                if isSame(here, there) { continue }
-                guard mayBeUntold(here, there, dataset) else {
+                guard isSame(here, there) else {
                     return fail(
                         .divergence,
                         "\(pair), k\(number): \(Self.text(here)) and \(Self.text(there))")
                 }
-                differ = true
-                lacksSome = lacksSome || here?.value != there?.value
             }
             let (here, there) = (try first.knowledge(dataset), try other.knowledge(dataset))
             // Of what nobody has ever written some may know the name.
@@ -150,10 +146,8 @@ extension World {
                 try first.store?.existingDataset(name)?.digest(),
                 try other.store?.existingDataset(name)?.digest()
             )
-            if differ, !lacksSome { continue }
-            guard (digests.0 == digests.1) != lacksSome else {
-                let what = lacksSome ? "other values and equal" : "the same records and unequal"
-                return fail(.divergence, "\(pair): \(what) digests")
+            guard digests.0 == digests.1 else {
+                return fail(.divergence, "\(pair): the same records and unequal digests")
             }
         }
     }
@@ -163,16 +157,6 @@ extension World {
         if here?.value == nil, there?.value == nil, here == nil || there == nil { return true }
         return here?.value == there?.value && here?.version.dot == there?.version.dot
             && here?.version.time == there?.version.time
-    }
-
-    /// Whether one of two records was perhaps never given to the replica that has the other one or
-    /// nothing, since it had seen another write by that dot: from the other store of the id, while
-    /// neither knew of it. If the batons have different numbers nothing shows it to third replicas,
-    /// and their digests alone say so ("What no baton can show" in the article on the protocol).
-    private func mayBeUntold(_ here: Record?, _ there: Record?, _ dataset: Int) -> Bool {
-        [here, there].contains { record in
-            record.map { model.isMixed($0.version.dot, in: dataset) } ?? false
-        }
     }
 
     private func checkWrites(_ dataset: Int) throws(StoreError) {

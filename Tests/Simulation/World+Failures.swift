@@ -283,14 +283,7 @@ extension World {
 
     /// Two stores write under one id from here on, neither of which knows it.
     private func noteReuse(of replica: SimulatedReplica) {
-        guard let own = replica.store?.replicaID else { return }
-        attempt("counting at \(replica.index)") { () throws(StoreError) in
-            var common: [UInt64] = []
-            for dataset in 0..<settings.datasetCount {
-                common.append(try replica.knowledge(dataset)?.vector[own] ?? 0)
-            }
-            model.noteReused(own, common: common)
-        }
+        if let own = replica.store?.replicaID { model.noteReused(own) }
     }
 
     /// Whether a write is in a record, or was overwritten by it. A dot may name two writes after a

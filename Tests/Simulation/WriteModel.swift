@@ -50,9 +50,6 @@ struct WriteModel {
     var hasRolledBack = false
     /// Ids under which a store that went back, or a copy, writes on and has not found out yet.
     private var reusedIDs: Set<ReplicaID> = []
-    /// Of all that ever were such, by dataset, how often its store had written before there were
-    /// two.
-    private var commonCounts: [ReplicaID: [UInt64]] = [:]
     /// Those of which others have met such a store before it found out.
     private var mixedIDs: Set<ReplicaID> = []
     /// Those that a store has given up.
@@ -136,12 +133,7 @@ struct WriteModel {
 
     // MARK: - Ids that name two lines of writes
 
-    /// - Parameter common: for each dataset, how often it had written until then.
-    mutating func noteReused(_ id: ReplicaID, common: [UInt64]) {
-        reusedIDs.insert(id)
-        let known = commonCounts[id] ?? common
-        commonCounts[id] = zip(known, common).map { min($0, $1) }
-    }
+    mutating func noteReused(_ id: ReplicaID) { reusedIDs.insert(id) }
 
     /// Whether a store of that id may have forgotten what it gave to others.
     func isReused(_ id: ReplicaID) -> Bool { reusedIDs.contains(id) }
@@ -165,15 +157,6 @@ struct WriteModel {
     /// no baton can show" in the article on the protocol.
     func isMixed(_ key: ModelKey) -> Bool {
         writes.contains { $0.key == key && mixedIDs.contains($0.version.dot.replica) }
-    }
-
-    /// Whether a dot names another write for some who have met the other store of its id: whoever
-    /// has seen that one may never be given this one. See ``isMixed(_:)``.
-    func isMixed(_ dot: Dot, in dataset: Int) -> Bool {
-        guard mixedIDs.contains(dot.replica), let common = commonCounts[dot.replica] else {
-            return false
-        }
-        return dot.counter > common[dataset]
     }
 
     // MARK: - Values

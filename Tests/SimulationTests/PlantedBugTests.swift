@@ -34,7 +34,7 @@ struct Planted: Sendable, CustomTestStringConvertible {
         Planted("adoptUnverified", seeds: 0x1...0x80, .segments),
         Planted("applyPageTwice", seeds: 0x1...0x40, .lateComers),
         Planted("digestMissesDeletions", seeds: 0x1...0x80, .lateComers),
-        Planted("scopeDropsWhatMatches", seeds: 0x1...0x40, .parts),
+        Planted("scopeDropsWhatMatches", seeds: 0x1...0x200, .parts),
         Planted("outcomeWithoutJournal", seeds: 0x1...0x40, .pending),
         Planted("unboundedPages", seeds: 0x1...0x8, []),
     ]

@@ -97,6 +97,7 @@ struct AttemptReportTests {
             result.adopted = number
             result.pushed = number
             result.quarantined = number
+            result.overlooked = number
             result.note(SyncResult.Settlement(key: [UInt8(number)], decision: .merged))
             result.noteFailed([UInt8(number)])
             result.reportsLeftOut = number
@@ -112,8 +113,9 @@ struct AttemptReportTests {
         first.remoteSyncCount = SyncCount(rawValue: 9)
         let total = result(2).following(first, isCutOff: false)
         let counts = [
-            total.pulled, total.adopted, total.pushed, total.quarantined, total.reportsLeftOut,
-            total.pagesSent, total.pagesReceived, total.bytesSent, total.bytesReceived,
+            total.pulled, total.adopted, total.pushed, total.quarantined, total.overlooked,
+            total.reportsLeftOut, total.pagesSent, total.pagesReceived, total.bytesSent,
+            total.bytesReceived,
             total.attempts,
         ]
         #expect(counts == Array(repeating: 3, count: counts.count))

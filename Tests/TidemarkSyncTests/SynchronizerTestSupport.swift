@@ -19,6 +19,7 @@ extension SyncEvent {
         case .conflictsPending(let dataset, let keys): "pending \(dataset) \(text(keys))"
         case .recordsFailed(let dataset, let keys): "failed \(dataset) \(text(keys))"
         case .quarantined(let dataset, let keys): "quarantined \(dataset) \(text(keys))"
+        case .overlooked(let dataset, let keys): "overlooked \(dataset) \(text(keys))"
         case .datasetDeletedRemotely(let deletion, let action):
             "deleted \(deletion.dataset) \(action)"
         case .datasetsMerged(let datasets, _):

@@ -24,6 +24,7 @@ final class Engine: EngineParts, @unchecked Sendable {
     /// Of the sync module: what is in memory only, for as long as the store is open.
     let settledExchanges = Mutex<[SettledExchange]>([])
     let heldLooks = HeldLooks()
+    let equalityLooks = EqualityLooks()
     /// See ``Store/takeRenewalForStranger()``.
     let hasRenewedForStranger = Atomic<Bool>(false)
 

@@ -264,7 +264,7 @@ extension SyncSession {
     }
 
     /// What a fork comes to for one record.
-    private func add(
+    func add(
         _ verdict: ForkVerdict, _ incoming: Record, _ local: Record?, _ comparison: Comparison,
         to plan: inout PullPlan, _ batch: inout ReplicationBatch,
         _ settlement: inout ConflictSettlement

@@ -34,20 +34,27 @@ extension SyncSession {
         differences = found.ours
     }
 
-    private struct Found {
+    struct Found {
         /// What the peer told of itself when the search began.
         let agreed: PeerKnowledge
+        /// Whether nothing had changed there when the search ended.
+        let isSteady: Bool
         /// All that the peer had seen then, with what it holds because of its date.
         let seen: VersionVector
         /// Keys of records to pull.
         let theirs: [[UInt8]]
+        /// Whether these, and ours, are all that differ.
+        let isAll: Bool
         let ours: Differences
         /// Of our dataset when it was compared.
-        let lifecycle: DatasetLifecycle
+        let knowledge: DatasetKnowledge
     }
 
+    /// - Parameter takesSome: whether, if too much differs, what was found until then is wanted.
     /// - Returns: nil if too much differs, or the peer cannot tell.
-    private func search(_ remote: PeerKnowledge) async throws(SyncError) -> Found? {
+    func search(
+        _ remote: PeerKnowledge, takesSome: Bool = false
+    ) async throws(SyncError) -> Found? {
         guard let forgotten = try forgotten(by: remote) else { return nil }
         // Before anything is asked: what changes from now on is pushed as ever.
         let sums = try engine(dataset.name) { () throws(StoreError) in
@@ -55,22 +62,27 @@ extension SyncSession {
         }
         var search = DifferenceSearch(sums)
         var agreed: PeerKnowledge?
+        var isSteady = true
         while let claims = search.claims() {
             let answer = try await findings(
                 claims, forgotten: forgotten, isFirst: agreed == nil)
             guard let answer else { return nil }
             try check(answer.knowledge, still: agreed ?? remote, isGreeting: agreed == nil)
             agreed = agreed ?? answer.knowledge
+            isSteady = isSteady && agreed?.isStill(answer.knowledge) ?? false
             try engine(dataset.name) { () throws(StoreError) in
                 try search.take(answer.findings, for: claims)
             }
-            if search.isTooMuch { return nil }
+            guard search.isTooMuch else { continue }
+            guard takesSome else { return nil }
+            break
         }
         guard let agreed else { return nil }
         return Found(
-            agreed: agreed, seen: remote.vector.union(agreed.vector), theirs: search.theirs,
+            agreed: agreed, isSteady: isSteady, seen: remote.vector.union(agreed.vector),
+            theirs: search.theirs, isAll: !search.isTooMuch,
             ours: Differences(keys: search.ours, through: sums.knowledge.syncCount),
-            lifecycle: sums.knowledge.lifecycle)
+            knowledge: sums.knowledge)
     }
 
     /// What either side has forgotten. Its tombstones are there on one side and not on the other,
@@ -211,7 +223,8 @@ extension SyncSession {
     ///   compared is no longer what is here.
     private func agree(on found: Found) throws(SyncError) -> Bool {
         try engine(dataset.name) { () throws(StoreError) in
-            guard try dataset.knowledge().lifecycle == found.lifecycle else { return false }
+            let lifecycle = try dataset.knowledge().lifecycle
+            guard lifecycle == found.knowledge.lifecycle else { return false }
             var checkpoint = try dataset.checkpoint(for: peer)
             checkpoint.pulledThrough = found.agreed.syncCount
             checkpoint.vector.formUnion(found.agreed.vector)

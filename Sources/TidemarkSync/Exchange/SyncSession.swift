@@ -216,6 +216,9 @@ final class SyncSession {
         try checkHeldPending()
         try await takeMerged(greeting?.merged ?? [])
         guard try await push() else { return false }
+        if try await settleOverlooked() {
+            guard try await push() else { return false }
+        }
         if result.isComplete { try await retireMerged() }
         return true
     }

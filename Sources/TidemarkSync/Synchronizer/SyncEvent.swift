@@ -23,6 +23,9 @@ public enum SyncEvent: Sendable {
     /// Records of the other side are dated so far ahead that they are held here until their date
     /// has come: see ``QuarantinedWrite``. One event for a page.
     case quarantined(dataset: String, keys: [[UInt8]])
+    /// The two sides held something else of these keys although both had seen the same writes, as
+    /// happens after a store went back in time or was copied; they were settled anew.
+    case overlooked(dataset: String, keys: [[UInt8]])
     /// The dataset was deleted on the other side and still lived here; this was or is now done.
     case datasetDeletedRemotely(DatasetDeletion, DatasetDeletedAction)
     /// The other side told of datasets that are to go into one of ours; this was decided, and is
@@ -68,6 +71,8 @@ public protocol SyncDelegate: Sendable {
     func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) async
     /// See ``SyncEvent/quarantined(dataset:keys:)``.
     func syncQuarantined(_ keys: [[UInt8]], in dataset: String) async
+    /// See ``SyncEvent/overlooked(dataset:keys:)``.
+    func syncFoundOverlooked(_ keys: [[UInt8]], in dataset: String) async
     /// See ``SyncEvent/datasetDeletedRemotely(_:_:)``. To be asked what to do, give
     /// ``SyncOptions/deletedDatasetHandler``.
     func syncFoundDeleted(_ deletion: DatasetDeletion, action: DatasetDeletedAction) async
@@ -92,6 +97,7 @@ extension SyncDelegate {
     public func syncFoundPending(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncFailedRecords(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncQuarantined(_ keys: [[UInt8]], in dataset: String) async {}
+    public func syncFoundOverlooked(_ keys: [[UInt8]], in dataset: String) async {}
     public func syncFoundDeleted(
         _ deletion: DatasetDeletion, action: DatasetDeletedAction
     ) async {}
@@ -115,6 +121,7 @@ extension SyncDelegate {
         case .recordsFailed(let dataset, let keys):
             await syncFailedRecords(keys, in: dataset)
         case .quarantined(let dataset, let keys): await syncQuarantined(keys, in: dataset)
+        case .overlooked(let dataset, let keys): await syncFoundOverlooked(keys, in: dataset)
         case .datasetDeletedRemotely(let deletion, let action):
             await syncFoundDeleted(deletion, action: action)
         case .datasetsMerged(let datasets, let action):

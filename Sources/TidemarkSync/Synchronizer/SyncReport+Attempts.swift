@@ -59,6 +59,7 @@ extension SyncResult {
         total.pushed += earlier.pushed
         total.conflicts += earlier.conflicts
         total.quarantined += earlier.quarantined
+        total.overlooked += earlier.overlooked
         total.settled = Self.first(earlier.settled, settled)
         total.failed = Self.first(earlier.failed, failed)
         total.failedCount += earlier.failedCount

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -13,12 +14,14 @@ import Testing
         token = try tool.file("token", "correct-horse\n")
     }
 
-    /// Runs the body while a hub serves the store `hub`, and expects the hub to end in order.
-    private func withHub(_ body: (_ url: String) async throws -> Void) async throws {
+    /// Runs the body while a hub serves a store, and expects the hub to end in order.
+    private func withHub(
+        _ store: String = "hub", _ body: (_ url: String) async throws -> Void
+    ) async throws {
         let hub = try RunningCommand(
             try CommandLineTool.binary(),
             [
-                "serve", tool.path("hub"), "--listen", "127.0.0.1:0", "--token-file", token,
+                "serve", tool.path(store), "--listen", "127.0.0.1:0", "--token-file", token,
                 "--durability", "process",
             ], in: tool.directory)
         let outcome: Result<Void, any Error>
@@ -52,6 +55,46 @@ import Testing
 
     private func export(_ store: String, _ dataset: String) async throws -> String {
         try await tool.succeed("export", tool.path(store), dataset).text
+    }
+
+    /// The store north is put back to an earlier state, and each of two hubs hears of one of its
+    /// two lines.
+    @Test func whatAStoreThatWasPutBackLeftDifferentIsCompared() async throws {
+        let north = tool.path("north")
+        try await tool.succeed("put", north, "fruits", "apple", "green")
+        try FileManager.default.copyItem(atPath: north, toPath: tool.path("saved"))
+        try await tool.succeed("put", north, "fruits", "fig", "lost")
+        try await withHub { url in
+            let outcome = try await sync("north", url)
+            #expect(outcome.status == 0)
+        }
+        try FileManager.default.removeItem(atPath: north)
+        try FileManager.default.copyItem(atPath: tool.path("saved"), toPath: north)
+        try await withHub("south") { url in
+            for key in ["pear", "plum", "quince"] {
+                try await tool.succeed("put", north, "fruits", key, "again")
+                let outcome = try await sync("north", url)
+                #expect(outcome.status == 0)
+            }
+        }
+        try await withHub { url in
+            let outcome = try await sync("south", url)
+            #expect(outcome.status == 0)
+        }
+        let one = try await export("south", "fruits")
+        let other = try await export("hub", "fruits")
+        #expect(one != other)
+        try await withHub { url in
+            let refused = try await sync("south", url, "--compare", "--dry-run")
+            #expect(refused.status == 64)
+            let compared = try await sync("south", url, "--compare")
+            #expect(compared.text.contains("2 keys differed although both sides"))
+            let again = try await sync("south", url, "--compare", "--json")
+            #expect(try again.objects().map { $0["overlooked"] as? Int } == [0])
+        }
+        let fruits = try await export("hub", "fruits")
+        #expect(try await export("south", "fruits") == fruits)
+        for key in ["apple", "fig", "pear", "plum", "quince"] { #expect(fruits.contains(key)) }
     }
 
     @Test func twoStoresEndEqual() async throws {

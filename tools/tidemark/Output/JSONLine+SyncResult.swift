@@ -10,6 +10,7 @@ extension JSONLine {
         add("pushed", result.pushed)
         add("conflicts", result.conflicts)
         add("quarantined", result.quarantined)
+        add("overlooked", result.overlooked)
         add("bytesReceived", result.bytesReceived)
         add("bytesSent", result.bytesSent)
         add("attempts", result.attempts)
