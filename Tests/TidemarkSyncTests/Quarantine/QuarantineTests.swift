@@ -80,6 +80,8 @@ struct QuarantineTests {
 
     @Test(arguments: ["future", nil] as [String?])
     func itWinsWhenItsDateHasCome(_ value: String?) async throws {
+        // A minute is little for a machine that is slow enough.
+        for replica in [a, b, c] { replica.clock.stop() }
         try await makeFuture(value)
         _ = try await exchange(a, with: b)
         _ = try await exchange(c, with: a)
