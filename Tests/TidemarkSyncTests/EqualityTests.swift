@@ -162,6 +162,22 @@ struct EqualityTests {
         #expect(try c.dataset().text("z") == "meanwhile")
     }
 
+    /// What was left alone is not put off for an hour.
+    @Test func whatWasLeftAloneIsLookedAtNextTime() async throws {
+        try await writeTwoLines(lost: ["x"], again: ["y"])
+        try await exchange(c, .asker, with: b)
+        c.clock.putForward(bySeconds: 3_600)
+        let peer = try b.dataset()
+        let transport = InterposedTransport(b.responder) { point in
+            guard point.kind == "fetch", point.moment == .beforeRequest else { return }
+            try peer.put("meanwhile", for: "z")
+        }
+        #expect(try await c.dataset().synchronize(with: transport).overlooked == 0)
+        #expect(transport.messageCount(of: "fetch") == 1)
+        #expect(try await exchange(c, .asker, with: b).overlooked == 2)
+        try expectEqual([b, c])
+    }
+
     /// Nothing differs in what they hold, so nobody is told of anything.
     @Test func vectorsOfOneWriteAreUnited() async throws {
         try put("first", a)

@@ -8,7 +8,7 @@ internal import Synchronization
 /// beyond ``pairsMax`` the pair that was looked at first is forgotten, and counts as new.
 ///
 /// Thread rule: all under one lock, which is held for moments only.
-package final class EqualityLooks: Sendable {
+final class EqualityLooks: Sendable {
     private struct Pair: Hashable {
         let dataset: String
         let peer: ReplicaID

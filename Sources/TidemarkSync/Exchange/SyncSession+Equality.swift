@@ -45,13 +45,14 @@ extension SyncSession {
                 overlooked.isStale = true
                 return
             }
-            for record in answer.page.records { overlooked.theirs[record.key] = record }
-            guard overlooked.isFull else { return }
-            try await settle(&overlooked)
+            let theirs = Dictionary(
+                answer.page.records.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+            try await settle(
+                theirs.keys.sorted { $0.lexicographicallyPrecedes($1) }, theirs, &overlooked)
         }
-        try await settle(&overlooked)
+        try await settle(overlooked.ours, [:], &overlooked)
         // With the rest the next exchange goes on.
-        if found.isAll { dataset.noteEquality(with: peer, at: nil) }
+        if found.isAll, !overlooked.isStale { dataset.noteEquality(with: peer, at: nil) }
         if !overlooked.told.isEmpty {
             differences = Differences(
                 keys: overlooked.told.sorted { $0.lexicographicallyPrecedes($1) },
@@ -90,95 +91,90 @@ extension SyncSession {
         }
     }
 
-    /// Settles what was fetched so far, and with the rest what the peer has nothing of.
-    private func settle(_ overlooked: inout Overlooked) async throws(SyncError) {
-        guard !overlooked.isStale else { return }
-        let work = overlooked.takeNext()
-        guard !work.keys.isEmpty else { return }
+    /// Settles some keys, in batches of about a page each.
+    ///
+    /// - Parameter theirs: what the peer has of them; of the others it has nothing.
+    private func settle(
+        _ keys: [[UInt8]], _ theirs: [[UInt8]: Record], _ overlooked: inout Overlooked
+    ) async throws(SyncError) {
+        var rest = keys[...]
+        while !rest.isEmpty, !overlooked.isStale {
+            rest = rest.dropFirst(try await settleFirst(of: rest, theirs, &overlooked))
+        }
+    }
+
+    /// - Returns: how many keys were looked at, at least one.
+    private func settleFirst(
+        of keys: ArraySlice<[UInt8]>, _ theirs: [[UInt8]: Record], _ overlooked: inout Overlooked
+    ) async throws(SyncError) -> Int {
         let (through, seen) = (overlooked.through, overlooked.seen)
-        var outcome = OverlookedOutcome()
+        var (differing, told): ([[UInt8]], [[UInt8]]) = ([], [])
+        var lookedAt = 0
         try await untilUnmoved { (settlement) async throws(SyncError) in
-            outcome = OverlookedOutcome()
+            (differing, told, lookedAt) = ([], [], 0)
             var plan = PullPlan()
             var batch = ReplicationBatch()
-            for key in work.keys {
-                let (local, knowledge) = try self.engineState(of: key)
+            var bytes = 0
+            for key in keys {
+                guard bytes < self.options.pageBytesMax else { break }
+                lookedAt += 1
+                let (stored, knowledge) = try self.state(of: key)
+                // The mark of a dropped record is none, nor is a deletion that counts as forgotten.
+                var local = stored
+                if let record = stored,
+                    record.isDropped
+                        || record.isDeleted && knowledge.forgotten.covers(record.version)
+                {
+                    local = nil
+                }
                 // What came since is told, or was told, as any change.
                 guard
                     local.map({ $0.syncCount <= through && seen.covers($0.version.vector) })
                         ?? true
                 else { continue }
-                try await self.settle(
-                    key, local, work.theirs[key], knowledge, to: &plan, &batch, &settlement,
-                    &outcome)
+                let incoming = theirs[key]
+                if let local, let incoming, local.isSameWrite(as: incoming) {
+                    let comparison = Comparison(
+                        local: local, incoming: incoming, seen: VersionVector(),
+                        wiped: knowledge.lifecycle.wiped)
+                    if case .adopt = comparison {
+                        batch.writes += comparison.writes(for: incoming, beside: local)
+                    } else {
+                        told.append(key)
+                    }
+                    continue
+                }
+                guard let record = incoming ?? local else { continue }
+                differing.append(key)
+                bytes += key.count + (record.value?.count ?? 0)
+                var verdict = ForkVerdict.rewrite(record, seen: record.version.vector)
+                if let local, let incoming {
+                    let both = local.version.vector.union(incoming.version.vector)
+                    verdict = .between(local, incoming, seen: both)
+                }
+                try await self.add(
+                    verdict, record, stored, .ignore, to: &plan, &batch, &settlement)
             }
             guard let waiting = try self.notesToWait(plan.pending) else {
                 // There is no room for what would have to wait.
+                (differing, told) = ([], [])
                 return PullPlan()
             }
             batch.notes += try self.notes(on: plan.settled) + waiting
             plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
             return plan
         }
-        overlooked.told += outcome.told
-        overlooked.hasWritten = overlooked.hasWritten || outcome.hasWritten
-        guard !outcome.differing.isEmpty else { return }
-        result.overlooked += outcome.differing.count
-        options.observer?(.overlooked(dataset: dataset.name, keys: outcome.differing))
+        overlooked.told += told
+        guard !differing.isEmpty else { return lookedAt }
+        overlooked.hasWritten = true
+        result.overlooked += differing.count
+        options.observer?(.overlooked(dataset: dataset.name, keys: differing))
+        return lookedAt
     }
 
-    private func engineState(
-        of key: [UInt8]
-    ) throws(SyncError) -> (Record?, DatasetKnowledge) {
+    private func state(of key: [UInt8]) throws(SyncError) -> (Record?, DatasetKnowledge) {
         try engine(dataset.name) { () throws(StoreError) in
-            let knowledge = try dataset.knowledge()
-            let stored = try dataset.storedRecord(for: key)
-            // The mark of a dropped record is none, nor is a deletion that counts as forgotten.
-            guard let stored, !stored.isDropped,
-                !stored.isDeleted || !knowledge.forgotten.covers(stored.version)
-            else { return (nil, knowledge) }
-            return (stored, knowledge)
-        }
-    }
-
-    /// What becomes of one key.
-    private func settle(
-        _ key: [UInt8], _ local: Record?, _ incoming: Record?, _ knowledge: DatasetKnowledge,
-        to plan: inout PullPlan, _ batch: inout ReplicationBatch,
-        _ settlement: inout ConflictSettlement, _ outcome: inout OverlookedOutcome
-    ) async throws(SyncError) {
-        switch (local, incoming) {
-        case (nil, nil):
-            return
-        case (let record?, nil), (nil, let record?):
-            outcome.add(key)
-            let stored = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.storedRecord(for: key)
-            }
-            batch.writes.append(
-                record.anew(seen: record.version.vector, expected: stored?.version))
-            plan.pulled += local == nil && !record.isDeleted ? 1 : 0
-        case (let local?, let incoming?):
-            let comparison = Comparison(
-                local: local, incoming: incoming, seen: VersionVector(),
-                wiped: knowledge.lifecycle.wiped)
-            if local.isSameWrite(as: incoming) {
-                if case .adopt = comparison {
-                    batch.writes += comparison.writes(for: incoming, beside: local)
-                } else {
-                    outcome.told.append(key)
-                }
-                return
-            }
-            outcome.add(key)
-            let both = local.version.vector.union(incoming.version.vector)
-            if local.value == incoming.value, local.expiresAt == incoming.expiresAt {
-                let later = incoming.version.time > local.version.time ? incoming : local
-                batch.writes.append(later.anew(seen: both, expected: local.version))
-                return
-            }
-            try await add(
-                .settle(seen: both), incoming, local, comparison, to: &plan, &batch, &settlement)
+            (try dataset.storedRecord(for: key), try dataset.knowledge())
         }
     }
 }
@@ -189,45 +185,20 @@ private struct Overlooked {
     let through: SyncCount
     let seen: VersionVector
     /// Keys that are on this side alone.
-    private var ours: ArraySlice<[UInt8]>
-    /// What the peer has, as it comes.
-    var theirs: [[UInt8]: Record] = [:]
+    let ours: [[UInt8]]
     /// Whether the peer has changed since.
     var isStale = false
     var hasWritten = false
     /// Keys of records that the peer is to be told of as they are.
     var told: [[UInt8]] = []
 
-    /// So many keys are settled at once.
-    private static let keysAtOnce = 1_024
-
     init(_ found: SyncSession.Found) {
         (through, seen) = (found.ours.through, found.knowledge.vector)
         let there = Set(found.theirs)
-        ours = found.ours.keys.filter { !there.contains($0) }[...]
+        ours = found.ours.keys.filter { !there.contains($0) }
     }
-
-    var isFull: Bool { theirs.count >= Self.keysAtOnce }
 
     var hasNews: Bool { hasWritten || !told.isEmpty }
-
-    mutating func takeNext() -> (keys: [[UInt8]], theirs: [[UInt8]: Record]) {
-        defer { theirs = [:] }
-        let alone = ours.prefix(isFull ? 0 : .max)
-        ours = ours.dropFirst(alone.count)
-        let keys = theirs.keys + alone
-        return (keys.sorted { $0.lexicographicallyPrecedes($1) }, theirs)
-    }
-}
-
-/// What settling some keys came to.
-private struct OverlookedOutcome {
-    var differing: [[UInt8]] = []
-    var told: [[UInt8]] = []
-
-    var hasWritten: Bool { !differing.isEmpty }
-
-    mutating func add(_ key: [UInt8]) { differing.append(key) }
 }
 
 extension Record {
@@ -236,15 +207,6 @@ extension Record {
     fileprivate func isSameWrite(as other: Record) -> Bool {
         guard version.dot == other.version.dot else { return false }
         return value == other.value || version.time == other.version.time
-    }
-
-    /// The record under a dot of this store, with its time.
-    fileprivate func anew(seen: VersionVector, expected: Version?) -> ReplicatedWrite {
-        ReplicatedWrite(
-            key: key,
-            content: .rewrite(
-                value: value, of: version, seen: seen, keepsTime: true, expiresAt: expiresAt),
-            expected: expected)
     }
 }
 

@@ -80,12 +80,7 @@ extension SyncSession {
             // If it is the one that is here already, it goes to the peer with the push.
             return isLocal ? .superseded : .confirmed
         case .ancestor, .descendant, .concurrent:
-            if certain.value == doubtful.value, certain.expiresAt == doubtful.expiresAt {
-                // As late as the later one, or what was written between the two would win over it.
-                let later = certain.version.time > doubtful.version.time ? certain : doubtful
-                return .rewrite(later, seen: both)
-            }
-            return .settle(seen: both)
+            return .between(doubtful, certain, seen: both)
         }
     }
 
@@ -193,6 +188,18 @@ enum ForkVerdict {
     case rewrite(Record, seen: VersionVector)
     /// A conflict for the policy, whose outcome descends from what is given.
     case settle(seen: VersionVector)
+
+    /// Of two versions of which nobody can tell whether one descends from the other.
+    static func between(
+        _ doubtful: Record, _ certain: Record, seen: VersionVector
+    ) -> ForkVerdict {
+        guard certain.value == doubtful.value, certain.expiresAt == doubtful.expiresAt else {
+            return .settle(seen: seen)
+        }
+        // As late as the later one, or what was written between the two would win over it.
+        let later = certain.version.time > doubtful.version.time ? certain : doubtful
+        return .rewrite(later, seen: seen)
+    }
 }
 
 extension DatasetGreeting {
