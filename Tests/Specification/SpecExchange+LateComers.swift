@@ -33,24 +33,34 @@ extension SpecExchange {
         else { return }
         hasFreshStart = true
         asker.clock = max(asker.clock, missed.time)
-        var through: UInt8 = 0
-        while true {
-            let unsettled = inOrder(asker).filter { _, record in
-                record.count > through && !record.version.vector.covers(missed.vector)
-                    && !(record.isDeleted && asker.forgotten.covers(record.version))
-            }
-            let page = unsettled.prefix(settings.pageRecordsMax)
-            let isLast = page.count < settings.pageRecordsMax
-            if !page.isEmpty { try inquire(Array(page), missed) }
-            guard !isLast, let last = page.last else { break }
-            through = last.record.count
-        }
+        settledThrough = 0
+        try settle(missed.vector, isOwn: false)
         settled = missed.vector
     }
 
-    mutating func inquire(
-        _ page: [(key: Int, record: SpecRecord)], _ missed: SpecForgotten
-    ) throws {
+    /// Rule: what was written here during a fresh start is asked about before the last page of the
+    /// pull, what was written anew for a dispute included.
+    mutating func settleWrittenMeanwhile() throws {
+        guard hasFreshStart else { return }
+        try settle(settled, isOwn: true)
+    }
+
+    private mutating func settle(_ missed: SpecVector, isOwn: Bool) throws {
+        while true {
+            let unsettled = inOrder(asker).filter { _, record in
+                record.count > settledThrough && !record.version.vector.covers(missed)
+                    && !(record.isDeleted && asker.forgotten.covers(record.version))
+                    && (!isOwn || asker.ownIDs.contains(record.version.dot.id))
+            }
+            let page = unsettled.prefix(settings.pageRecordsMax)
+            let isLast = page.count < settings.pageRecordsMax
+            settledThrough = isLast ? asker.syncCount : page.last?.record.count ?? 0
+            if !page.isEmpty { try inquire(Array(page)) }
+            if isLast { return }
+        }
+    }
+
+    mutating func inquire(_ page: [(key: Int, record: SpecRecord)]) throws {
         let (absent, theirs) = try ask { session in
             guard session.responder.id == session.peer else { throw Interruption.peerChanged }
             session.register()
@@ -129,16 +139,14 @@ extension SpecExchange {
         settled: SpecVector, settledThrough: UInt8?, isLast: Bool
     ) throws {
         guard !mistakes.contains(.nobodyIsLate) else { return }
-        guard isJudged || sender.covers(receiver.knownForgotten) else { throw Interruption.late }
+        guard isJudged || sender.covers(receiver.forgotten.vector) else { throw Interruption.late }
         guard !receiver.vector.covers(forgotten.vector) else { return }
         guard receiver.vector.union(settled).covers(forgotten.vector) else {
             throw Interruption.late
         }
         guard isLast, let settledThrough else { return }
         for (_, record) in inOrder(receiver) where record.count > settledThrough {
-            let isForgotten =
-                record.isDeleted && !receiver.forgotten.isEmpty
-                && receiver.knownForgotten.covers(record.version.vector)
+            let isForgotten = record.isDeleted && receiver.forgotten.covers(record.version)
             guard isForgotten || record.version.vector.covers(forgotten.vector) else {
                 throw Interruption.late
             }

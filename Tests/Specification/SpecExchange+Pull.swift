@@ -16,7 +16,10 @@ extension SpecExchange {
             largestPage = max(largestPage, page.records.count)
             if noteFork(page.knowledge) { throw Interruption.peerChanged }
             asker.life = max(asker.life, page.knowledge.life)
-            if page.isLast { rewriteDoubtful(besides: page) }
+            if page.isLast {
+                rewriteDoubtful(besides: page)
+                try settleWrittenMeanwhile()
+            }
             try apply(page)
             remote = page.knowledge
             pullPosition = page.through

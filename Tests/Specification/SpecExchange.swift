@@ -99,6 +99,8 @@ package struct SpecExchange {
     var confirmedKeys: Set<Int> = []
     var hasFreshStart = false
     var settled = SpecVector()
+    /// In the asker's order of change: what comes later was not asked about.
+    var settledThrough: UInt8 = 0
     var judgesPeer = false
     var judging = SpecVector()
     var judged = (forgotten: SpecVector(), through: UInt8(0))

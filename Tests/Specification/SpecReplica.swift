@@ -81,7 +81,8 @@ package struct SpecReplica: Hashable, Sendable {
     package var outstanding = SpecVector()
     package var syncCount: UInt8 = 0
     package var clock = SpecTime.zero
-    package var forgotten = SpecForgotten()
+    /// Deletions that were forgotten here, whether they are believed to have been seen or not.
+    private(set) var noted = SpecForgotten()
     package var peers = Four<SpecCheckpoint?>(nil)
     /// The latest stamp of the dataset's life: whose it is.
     package var life: Int
@@ -223,7 +224,7 @@ package struct SpecReplica: Hashable, Sendable {
         var hasForgotten = false
         let isSolitary = isSolitary || mistakes.contains(.collectTombstonesEarly)
         let passed = seenByAllPeers
-        var next = forgotten
+        var next = noted
         for key in 0..<2 {
             guard let record = records[key], record.isDeleted else { continue }
             let version = record.version
@@ -238,19 +239,21 @@ package struct SpecReplica: Hashable, Sendable {
             hasForgotten = true
             records[key] = nil
         }
-        forgotten = next
-        clock = max(clock, forgotten.time)
+        noted = next
+        clock = max(clock, noted.time)
         return hasForgotten ? unnoted : nil
     }
 
-    /// Of what was forgotten, that which the dataset claims to have seen.
-    var knownForgotten: SpecVector {
-        vector.covers(forgotten.vector)
-            ? forgotten.vector : forgotten.vector.intersection(vector)
+    /// Rule: of what was forgotten, what is not believed to have been seen while an id is disputed
+    /// neither counts here nor is told.
+    package var forgotten: SpecForgotten {
+        var known = noted
+        known.vector = noted.vector.intersection(vector)
+        return known
     }
 
     mutating func note(_ more: SpecForgotten) {
-        forgotten.formUnion(more)
+        noted.formUnion(more)
         clock = max(clock, more.time)
     }
 

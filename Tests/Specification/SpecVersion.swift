@@ -102,8 +102,9 @@ package struct SpecTime: Hashable, Comparable, Sendable {
 
     package var next: SpecTime { SpecTime(raw: raw + 1) }
 
-    /// The beginning of the tick after this one.
-    package var nextTick: SpecTime { SpecTime(raw: (tick + 1) << 4) }
+    /// The beginning of the tick after this one; after the end of a tick, of the one after that.
+    /// There a store may have stamped what it notes beside the records, which nobody counts here.
+    package var nextTick: SpecTime { SpecTime(raw: (tick + (isOutliving ? 2 : 1)) << 4) }
 
     /// The end of the tick, or of the next one.
     package var outlived: SpecTime {

@@ -40,6 +40,51 @@ struct SpecifiedReplayTests {
         return (taken.count, stores.hasParted)
     }
 
+    /// A schedule in which the stores once parted from the specification.
+    struct Schedule: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let explored: ExploredWorld
+        let steps: [SpecStep]
+
+        static let all = [
+            Schedule(
+                testDescription: "a write in the millisecond after the end of one",
+                explored: .crossed,
+                steps: [
+                    .exchange(from: 1, to: 2, cut: nil), .delete(at: 0, key: 1),
+                    .exchange(from: 0, to: 1, cut: nil), .forget(at: 0),
+                    .crossedExchange(from: 0, to: 2, message: 2, key: 1), .put(at: 2, key: 0),
+                    .put(at: 0, key: 0),
+                ]),
+            Schedule(
+                testDescription: "what a fresh start writes anew for a dispute is asked about",
+                explored: .back,
+                steps: [
+                    .exchange(from: 0, to: 1, cut: nil), .delete(at: 0, key: 0), .backUp(at: 0),
+                    .exchange(from: 1, to: 0, cut: nil), .restore, .forget(at: 1),
+                    .exchange(from: 0, to: 2, cut: nil),
+                ]),
+            Schedule(
+                testDescription: "who disputes an id tells nothing of its forgotten deletions",
+                explored: .back,
+                steps: [
+                    .delete(at: 0, key: 1), .backUp(at: 0), .delete(at: 1, key: 0),
+                    .delete(at: 2, key: 1), .exchange(from: 2, to: 0, cut: nil), .restore,
+                    .forget(at: 2),
+                ]),
+        ]
+    }
+
+    @Test(arguments: Schedule.all)
+    func storesDoAsSpecified(in schedule: Schedule) async throws {
+        let stores = try SpecifiedStores(schedule.explored.exploration.settings)
+        for step in schedule.steps {
+            #expect(try await stores.take(step), "\(step) changes nothing")
+        }
+        try await stores.comeToRest()
+        #expect(!stores.hasParted)
+    }
+
     @Test(arguments: ExploredWorld.all)
     func realStoresDoAsSpecified(_ explored: ExploredWorld) async throws {
         print("realStoresDoAsSpecified, \(explored.name): TIDEMARK_SEED=\(baseSeed)")
