@@ -106,7 +106,8 @@ extension Dataset {
 }
 
 extension DatasetKnowledge {
-    /// Whether of a key there is no more than a deletion that counts as forgotten.
+    /// Whether of a key there is no more than a deletion that counts as forgotten, or the mark of a
+    /// dropped record.
     func isNothing(_ local: Record?) -> Bool {
         guard let local else { return true }
         return local.isDropped || local.isDeleted && forgotten.covers(local.version)

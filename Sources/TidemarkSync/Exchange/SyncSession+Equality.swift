@@ -119,14 +119,7 @@ extension SyncSession {
                 guard bytes < self.options.pageBytesMax else { break }
                 lookedAt += 1
                 let (stored, knowledge) = try self.state(of: key)
-                // The mark of a dropped record is none, nor is a deletion that counts as forgotten.
-                var local = stored
-                if let record = stored,
-                    record.isDropped
-                        || record.isDeleted && knowledge.forgotten.covers(record.version)
-                {
-                    local = nil
-                }
+                let local = knowledge.isNothing(stored) ? nil : stored
                 // What came since is told, or was told, as any change.
                 guard
                     local.map({ $0.syncCount <= through && seen.covers($0.version.vector) })
