@@ -62,8 +62,7 @@ extension Dataset {
     /// Whether a write has lost already, to one that has seen it or with the whole dataset.
     private func isOverwritten(_ record: Record) throws(StoreError) -> Bool {
         if try knowledge().lifecycle.wiped.covers(record.version.vector) { return true }
-        return try storedRecord(for: record.key)?.version.vector.contains(record.version.dot)
-            ?? false
+        return try storedRecord(for: record.key)?.hasOverwritten(record) ?? false
     }
 
     /// Writes what is to be there in place of the record and of the held write.

@@ -5,6 +5,19 @@ extension Store {
     func isAhead(_ version: Version) -> Bool { version.time > latestBelieved }
 }
 
+extension Record {
+    /// Whether a held write of the key counts no more beside this record: it is this one, or was
+    /// overwritten by what had seen it.
+    ///
+    /// Not if it has outlived deletions elsewhere since, and would have this record dated anew,
+    /// maybe by a clock that is ahead: that still has to wait for its date.
+    func hasOverwritten(_ held: Record) -> Bool {
+        if version.dot == held.version.dot { return version.time >= held.version.time }
+        return version.vector.contains(held.version.dot)
+            && (!held.version.time.isOutliving || version.supersedesAsItIs(held.version))
+    }
+}
+
 extension Dataset {
     /// Whether an arriving write is to be held rather than compared.
     ///
@@ -17,8 +30,8 @@ extension Dataset {
         guard store.isAhead(arrived.version),
             !knowledge.lifecycle.wiped.covers(arrived.version.vector)
         else { return false }
-        // The same write, or one that was overwritten, is nothing new.
-        return !(local?.version.vector.contains(arrived.version.dot) ?? false)
+        // What has no later date, or was overwritten, is nothing new.
+        return !(local?.hasOverwritten(arrived) ?? false)
     }
 
     /// What may be claimed of the dataset to whoever is given its records and none that is held: of
@@ -114,7 +127,7 @@ extension Dataset {
             try !knowledge().lifecycle.wiped.covers(held.version.vector)
         else { return nil }
         let local = try storedRecord(for: held.key)
-        guard !(local?.version.vector.contains(held.version.dot) ?? false) else { return nil }
+        guard !(local?.hasOverwritten(held) ?? false) else { return nil }
         let version = held.version.joined(with: VersionVector([count]))
         return try book.note(
             holding: Record(
@@ -152,7 +165,7 @@ extension Dataset {
     ) throws(StoreError) -> [ReplicatedWrite]? {
         let meeting = Comparison(
             held, meeting: local, wiped: knowledge.lifecycle.wiped)
-        let isOverwritten = local?.version.vector.contains(held.version.dot) ?? false
+        let isOverwritten = local?.hasOverwritten(held) ?? false
         let isDue =
             isDisputed || !store.isAhead(held.version)
             || store.has(.releaseHeldEarly)

@@ -230,7 +230,7 @@ extension Dataset {
             if excluding.contains(dot), excluding.covers(record.version.vector) { continue }
             // What was overwritten goes with what overwrote it.
             let local = try storedRecord(for: record.key)
-            if local?.version.vector.contains(dot) ?? false { continue }
+            if local?.hasOverwritten(record) ?? false { continue }
             let size = record.key.count + (record.value?.count ?? 0)
             guard !withheld.contains(record.key), !written.keys.contains(record.key),
                 bounds.haveRoom(for: size, behind: written.count, written.bytes)

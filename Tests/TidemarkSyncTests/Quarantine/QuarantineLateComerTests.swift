@@ -105,6 +105,43 @@ struct QuarantineLateComerTests {
         try expectEqual([a, c])
     }
 
+    /// A replica whose clock is ahead dates what outlives after its own deletions. Where that date
+    /// is not believed the write keeps the one that it has until then, also where it was made.
+    @Test(arguments: ExchangeRole.allCases)
+    func theLaterDateOfWhatOutlivesIsHeldWhereItIsNotBelieved(
+        _ farSide: ExchangeRole
+    ) async throws {
+        try put("old", a, "other")
+        try await b.dataset().synchronize(with: a.transport)
+        try b.dataset().delete("other")
+        try b.store.retire(a.store.replicaID)
+        try b.store.compact()
+        #expect(try b.dataset().knowledge().forgotten.time > c.store.latestBelieved)
+        try put("apart", c)
+        try await a.dataset().synchronize(with: c.transport)
+        let (from, to) = farSide == .asker ? (b, c) : (c, b)
+        try await from.dataset().synchronize(with: to.transport)
+        try await a.dataset().synchronize(with: c.transport)
+        for replica in [a, c] {
+            let record = try #require(try replica.dataset().record(for: "key"))
+            #expect(record.version.time <= replica.store.latestBelieved)
+            #expect(record.valueText == "apart")
+        }
+        // So what is written beside it elsewhere is later, and what is written over it as well.
+        try put("next", a)
+        for replica in [c, b] {
+            try await a.dataset().synchronize(with: replica.transport)
+            #expect(try replica.dataset().text("key") == "next")
+        }
+        for replica in [a, c] { replica.clock.putForward(bySeconds: 2 * hour) }
+        for replica in [c, b, c] {
+            try await a.dataset().synchronize(with: replica.transport)
+        }
+        for replica in [a, b, c] { #expect(try held(replica) == []) }
+        #expect(try a.dataset().text("key") == "next")
+        try expectEqual([a, b, c])
+    }
+
     /// Of two that are held of a key and have not seen what was forgotten, the first that is let in
     /// outlives that, and leaves the other one.
     @Test func ofTwoThatAreHeldTheFirstLeavesTheOther() async throws {

@@ -95,6 +95,21 @@ struct FailingSystemTests {
         print("real door: a failure at each of \(callCount) calls, \(failureCount) told, no loss")
     }
 
+    @Test("A sync that fails is told, wherever it is made")
+    func everySync() throws {
+        let directory = try TemporaryDirectory()
+        let whole = PlannedFaults()
+        _ = try live(SystemStorage(faults: whole), directory["whole"])
+        let syncs = whole.count(of: .fdatasync)
+        try require(syncs > 9, "a life of only \(syncs) syncs")
+        for passes in 0..<syncs {
+            let faults = PlannedFaults()
+            faults.fail([.fdatasync], with: EIO, after: passes)
+            let life = try live(SystemStorage(faults: faults), directory["store \(passes)"])
+            #expect(life.failure?.systemError == EIO, "sync \(passes)")
+        }
+    }
+
     /// A segment is handed to the disk a megabyte at a time while it is written. The system tells
     /// only once of what the disk does not take, and then the sync at the end knows of nothing.
     @Test(
