@@ -14,6 +14,7 @@ import argparse
 import json
 import random
 import re
+import select
 import socket
 import sys
 import tempfile
@@ -36,9 +37,12 @@ TARGET = "AWSCognitoIdentityService."
 # What messages of the sync protocol begin with: the magic, a version and a kind. No checksum is
 # right: what is behind those is for tools/fuzz.
 SYNC_TYPE, SYNC_HEAD = "application/x-tidemark-sync", b"TMSY\x01\x00"
-NATIVE, PUSH = ("/v1/sync", "/v1/watch"), "/v1/push"
+WATCH = "/v1/watch"
+NATIVE, PUSH = ("/v1/sync", WATCH), "/v1/push"
 # After so long a device has heard enough.
 PUSH_SECONDS = 0.2
+# Who hangs up while it waits for news has gone. So a watch is given so long to be answered first.
+WATCH_SECONDS = 0.2
 
 
 class Fuzzer:
@@ -241,11 +245,14 @@ class Fuzzer:
 
     # Sending and judging.
 
-    def _exchange(self, content: bytes, is_push: bool) -> bytes:
+    def _exchange(self, content: bytes, template: str) -> bytes:
+        is_push = template == PUSH
         with socket.create_connection(("127.0.0.1", self.hub.port), timeout=15) as connection:
             answer = b""
             try:
                 connection.sendall(content)
+                if template == WATCH:
+                    select.select([connection], [], [], WATCH_SECONDS)
                 connection.shutdown(socket.SHUT_WR)
             except OSError:
                 # It has hung up; what it said before is still there to be read.
@@ -305,7 +312,7 @@ class Fuzzer:
             route, method, path, content = self.request(count)
             count += 1
             try:
-                self._judge(route, method, path, self._exchange(content, route[1] == PUSH))
+                self._judge(route, method, path, self._exchange(content, route[1]))
             except Exception as error:
                 raise Difference(f"request {count}: {error!r}\n{content[:3_000]!r}") from error
         return count
