@@ -38,13 +38,22 @@ struct EqualityTests {
     /// - Parameters:
     ///   - lost: keys that A wrote before it went back.
     ///   - again: keys that it wrote after that.
-    private func writeTwoLines(lost: [String], again: [String]) async throws {
+    ///   - deletes: whether it deleted these.
+    private func writeTwoLines(
+        lost: [String], again: [String], deletes: Bool = false
+    ) async throws {
         try a.backUp()
         for key in lost { try a.dataset().put("lost", for: key) }
         try await exchange(b, .asker, with: a)
         try a.restore()
         a.clock.putForward(bySeconds: 1)
-        for key in again { try a.dataset().put("again", for: key) }
+        for key in again {
+            if deletes {
+                try a.dataset().delete(key)
+            } else {
+                try a.dataset().put("again", for: key)
+            }
+        }
         try await exchange(c, .asker, with: a)
         // Further batons, so that the two that are kept have different numbers.
         for number in 0..<2 {
@@ -119,6 +128,62 @@ struct EqualityTests {
         #expect(try b.dataset().text(keys[0]) == "lost")
         #expect(try b.dataset().text(keys[1_500]) == "again")
     }
+
+    // MARK: - Beside forgotten deletions
+
+    /// A replica deletes a record, tells the others, and forgets it. They still have the deletion.
+    private func forgetADeletion(_ one: TestReplica, _ others: [TestReplica]) async throws {
+        try one.dataset().put("value", for: "other")
+        try one.dataset().delete("other")
+        for _ in 0..<2 { for other in others { try await exchange(one, .asker, with: other) } }
+        try one.store.compact()
+        #expect(try one.dataset().record(for: "other", includingDeleted: true) == nil)
+    }
+
+    /// Each forgets in its own time, and they have seen the same all the same.
+    @Test(arguments: ExchangeRole.allCases)
+    func whatOneSideAloneHasForgottenHidesNoDifference(_ role: ExchangeRole) async throws {
+        try await forgetADeletion(b, [a, c])
+        try await writeTwoLines(lost: ["x"], again: ["y"])
+        let result = try await exchange(c, role, with: b, every: .zero)
+        #expect(result.overlooked == 2 && result.isComplete)
+        try expectEqual([b, c])
+        #expect(try b.dataset().text("y") == "again" && c.dataset().text("x") == "lost")
+        try await exchange(c, role, with: b, every: .zero)
+        let last = try await exchange(c, role, with: b, every: .zero)
+        #expect(last.overlooked == 0 && last.pulled + last.pushed == 0)
+    }
+
+    /// B has a record that A wrote before it went back, and C a later deletion under the same dot.
+    /// The deletion counts as nothing once either of the two has forgotten it, so the record is
+    /// written anew, and stands above the deletion wherever that still is.
+    @Test(arguments: ExchangeRole.allCases, [false, true])
+    func aRecordOutlivesADeletionThatEitherSideHasForgotten(
+        _ role: ExchangeRole, _ deleterForgets: Bool
+    ) async throws {
+        try a.dataset().put("first", for: "x")
+        for replica in [b, c] { try await exchange(replica, .asker, with: a) }
+        try await writeTwoLines(lost: ["x"], again: ["x"], deletes: true)
+        #expect(try b.dataset().text("x") == "lost" && c.dataset().text("x") == nil)
+        let d = try TestReplica("d", in: a.directory)
+        try await exchange(d, .asker, with: c)
+        try await exchange(c, .asker, with: d)
+        for replica in [b, c] { try replica.store.retire(a.store.replicaID) }
+        if deleterForgets {
+            try c.store.compact()
+            #expect(try c.dataset().record(for: "x", includingDeleted: true) == nil)
+        } else {
+            try await forgetADeletion(b, [c])
+            #expect(try c.dataset().record(for: "x", includingDeleted: true) != nil)
+        }
+        let result = try await exchange(c, role, with: b, every: .zero)
+        #expect(result.overlooked == 1 && result.isComplete)
+        for _ in 0..<2 { for other in [b, c] { try await exchange(d, .asker, with: other) } }
+        try expectEqual([b, c, d])
+        for replica in [b, c, d] { #expect(try replica.dataset().text("x") == "lost") }
+    }
+
+    // MARK: - When
 
     @Test func itIsLookedAtNoMoreOftenThanWanted() async throws {
         try await writeTwoLines(lost: ["x"], again: ["y"])

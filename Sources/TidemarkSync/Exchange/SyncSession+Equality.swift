@@ -9,8 +9,10 @@ import Tidemark
 //
 // - The same write with other vectors: they are united, as by any search. That is no difference in
 //   what either side holds.
-// - A record of whose key the other side has nothing: it is written anew. That it was deleted
-//   there both sides would know.
+// - A record of whose key the other side has nothing: it is written anew, above all that either
+//   side has forgotten. That it was deleted there both sides would know. So it is, too, where one
+//   side still has a deletion that the other one has forgotten: it is no more than nothing then,
+//   and what is found does not depend on who compacts first.
 // - Two versions: a conflict, also where one seems to descend from the other, since nobody can tell
 //   whether it does. Under last writer wins the later one stands.
 //
@@ -118,14 +120,15 @@ extension SyncSession {
             for key in keys {
                 guard bytes < self.options.pageBytesMax else { break }
                 lookedAt += 1
-                let (stored, knowledge) = try self.state(of: key)
+                let (stored, now) = try self.state(of: key)
+                let knowledge = now.forgetting(overlooked.forgotten)
                 let local = knowledge.isNothing(stored) ? nil : stored
                 // What came since is told, or was told, as any change.
                 guard
                     local.map({ $0.syncCount <= through && seen.covers($0.version.vector) })
                         ?? true
                 else { continue }
-                let incoming = theirs[key]
+                let incoming = theirs[key].flatMap { knowledge.isNothing($0) ? nil : $0 }
                 if let local, let incoming, local.isSameWrite(as: incoming) {
                     let comparison = Comparison(
                         local: local, incoming: incoming, seen: VersionVector(),
@@ -140,13 +143,17 @@ extension SyncSession {
                 guard let record = incoming ?? local else { continue }
                 differing.append(key)
                 bytes += key.count + (record.value?.count ?? 0)
-                var verdict = ForkVerdict.rewrite(record, seen: record.version.vector)
-                if let local, let incoming {
-                    let both = local.version.vector.union(incoming.version.vector)
-                    verdict = .between(local, incoming, seen: both)
+                guard let local, let incoming else {
+                    plan.pulled += incoming == nil ? 0 : 1
+                    batch.writes.append(
+                        knowledge.forgotten.renewal(
+                            of: record, beside: stored, latestBelieved: self.store.latestBelieved))
+                    continue
                 }
+                let both = local.version.vector.union(incoming.version.vector)
                 try await self.add(
-                    verdict, record, stored, .ignore, to: &plan, &batch, &settlement)
+                    .between(local, incoming, seen: both), incoming, stored, .ignore, to: &plan,
+                    &batch, &settlement)
             }
             guard let waiting = try self.notesToWait(plan.pending) else {
                 // There is no room for what would have to wait.
@@ -177,6 +184,8 @@ private struct Overlooked {
     /// What was counted, and seen, of the dataset here when the two sides were compared.
     let through: SyncCount
     let seen: VersionVector
+    /// What either side had forgotten.
+    let forgotten: ForgottenDeletions
     /// Keys that are on this side alone.
     let ours: [[UInt8]]
     /// Whether the peer has changed since.
@@ -187,6 +196,7 @@ private struct Overlooked {
 
     init(_ found: SyncSession.Found) {
         (through, seen) = (found.ours.through, found.knowledge.vector)
+        forgotten = found.agreed.forgotten.union(found.knowledge.forgotten)
         let there = Set(found.theirs)
         ours = found.ours.keys.filter { !there.contains($0) }
     }
@@ -203,17 +213,40 @@ extension Record {
     }
 }
 
+extension ForgottenDeletions {
+    /// A record of whose key the other side has nothing: written anew, above all of these. Its dot
+    /// may name two writes, or there would be no difference.
+    fileprivate func renewal(
+        of record: Record, beside stored: Record?, latestBelieved: HybridTime
+    ) -> ReplicatedWrite {
+        let seen = record.version.vector.union(stored?.version.vector ?? VersionVector())
+        return ReplicatedWrite(
+            key: record.key,
+            content: Outlivers.content(
+                value: record.value, of: record.version, seen: seen, expiresAt: record.expiresAt,
+                after: self, latestBelieved: latestBelieved, isDoubted: true),
+            expected: stored?.version)
+    }
+}
+
+extension DatasetKnowledge {
+    fileprivate func forgetting(_ more: ForgottenDeletions) -> DatasetKnowledge {
+        var knowledge = self
+        knowledge.forgotten.formUnion(more)
+        return knowledge
+    }
+}
+
 extension PeerKnowledge {
-    /// Whether both say the same, and nothing has changed from one to the other.
+    /// Whether both say the same, and nothing has changed or was forgotten from one to the other.
     func isStill(_ before: PeerKnowledge) -> Bool {
-        syncCount == before.syncCount && isSame(as: before)
+        syncCount == before.syncCount && forgotten == before.forgotten && isSame(as: before)
     }
 
-    /// Whether both have seen the same, forgotten the same deletions and come through the same
-    /// deletions of the whole dataset.
+    /// Whether both have seen the same and come through the same deletions of the whole dataset.
+    /// Each forgets deletions in its own time.
     fileprivate func isSame(as other: PeerKnowledge) -> Bool {
-        vector == other.vector && forgotten.vector == other.forgotten.vector
-            && lifecycle.isDeleted == other.lifecycle.isDeleted
+        vector == other.vector && lifecycle.isDeleted == other.lifecycle.isDeleted
             && lifecycle.wiped == other.lifecycle.wiped
     }
 }
