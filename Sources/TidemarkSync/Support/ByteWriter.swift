@@ -44,9 +44,9 @@ struct ByteWriter {
     }
 
     /// For what writes itself.
-    mutating func append<Failure: Error>(
-        _ body: (inout [UInt8]) throws(Failure) -> Void
-    ) throws(Failure) {
+    mutating func append<Problem: Error>(
+        _ body: (inout [UInt8]) throws(Problem) -> Void
+    ) throws(Problem) {
         try body(&bytes)
     }
 
