@@ -2,7 +2,8 @@
 public final class OperationCursor {
     private enum Source {
         case sealed(SealedSegment, SegmentParts)
-        case log(Memtable)
+        /// With the bytes of its log that count.
+        case log(Memtable, byteCount: Int)
     }
 
     private var sources: ArraySlice<Source>
@@ -29,8 +30,10 @@ public final class OperationCursor {
         where isWanted(FileName.sealed(segment.number)) {
             sealed.append(.sealed(segment, try segment.parts()))
         }
-        let logs = view.memtables.reversed()
-            .filter { isWanted(FileName.log($0.log.number)) }.map { Source.log($0) }
+        let logs = engine.withLock { held in
+            view.memtables.reversed().filter { isWanted(FileName.log($0.log.number)) }
+                .map { Source.log($0, byteCount: $0.log.appended) }
+        }
         let all = sealed + logs
         bytesTotal = all.reduce(0) { $0 + OperationCursor.byteCount(of: $1) }
         sources = all[...]
@@ -61,7 +64,7 @@ public final class OperationCursor {
     private static func byteCount(of source: Source) -> UInt64 {
         switch source {
         case .sealed(let segment, _): segment.fileSize
-        case .log(let memtable): UInt64(memtable.log.reserved)
+        case .log(_, let byteCount): UInt64(byteCount)
         }
     }
 
@@ -73,10 +76,11 @@ public final class OperationCursor {
         case .sealed(let segment, let parts):
             sealed = (segment, parts)
             changeRows = 0..<parts.changeBlockCount
-        case .log(let memtable):
+        case .log(let memtable, let byteCount):
             log = memtable
             scanner = LogScanner(
-                memtable.log.bytes, segment: memtable.log.number, memtable.log.identity)
+                memtable.log.bytes(through: byteCount), segment: memtable.log.number,
+                memtable.log.identity)
         }
     }
 
@@ -152,6 +156,10 @@ public final class OperationCursor {
             return LogOperation(
                 kind: .replicaRenamed, segment: file, offset: offset, dataset: "",
                 detail: "now \(id)")
+        case .copied(let id):
+            return LogOperation(
+                kind: .replicaRenamed, segment: file, offset: offset, dataset: "",
+                detail: "now \(id), in copied files")
         case .adopted(let name, let adopted):
             return LogOperation(
                 kind: .datasetAdopted, segment: file, offset: offset, dataset: name,

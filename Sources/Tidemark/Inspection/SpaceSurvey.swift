@@ -191,8 +191,9 @@ private struct SurveyWork {
             repeating: .init(), count: min(cellsMax, max(1, memtable.count)))
         var (entryCount, tombstoneCount) = (0, 0)
         var contentBytes: UInt64 = 0
-        var scanner = LogScanner(log.bytes, segment: log.number, log.identity)
-        while let block = scanner.next(), block.offset < byteCount {
+        var scanner = LogScanner(
+            log.bytes(through: byteCount), segment: log.number, log.identity)
+        while let block = scanner.next() {
             let cell = min(cells.count - 1, block.offset * cells.count / max(1, byteCount))
             var reader = LogItemReader(block.payload, of: log)
             while let item = try reader.next(

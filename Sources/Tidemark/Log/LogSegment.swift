@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 
 /// The active segment: a preallocated file, mapped, to which commits are appended as blocks.
 ///
@@ -30,7 +31,13 @@ final class LogSegment: @unchecked Sendable {
     /// Whether what is reserved is written with zeros at once.
     private let writesZeros: Bool
     /// Bytes of the file: they may be stored to without fear for the space.
-    var reserved: Int
+    ///
+    /// Changed by the writer alone. Who looks into a store, or backs it up, asks beside it.
+    var reserved: Int {
+        get { reservedCount.load(ordering: .acquiring) }
+        set { reservedCount.store(newValue, ordering: .releasing) }
+    }
+    private let reservedCount: Atomic<Int>
     /// Where the next block goes, in bytes from the start of the file.
     private(set) var appended: Int
     private(set) var epoch: UInt16
@@ -65,7 +72,8 @@ final class LogSegment: @unchecked Sendable {
         self.capacity = capacity
         let file = try storage.openFile(path, .create)
         self.file = file
-        reserved = isPrepared ? capacity : min(capacity, max(Self.stepBytes, bytes))
+        let reserved = isPrepared ? capacity : min(capacity, max(Self.stepBytes, bytes))
+        reservedCount = Atomic(reserved)
         unsafe region = try file.map(size: capacity, reserving: reserved)
         ownedMemory = nil
         appended = 0
@@ -115,7 +123,7 @@ final class LogSegment: @unchecked Sendable {
         try storage.rename(oldPath, to: path)
         let file = try storage.openFile(path, .readWrite)
         self.file = file
-        reserved = capacity
+        reservedCount = Atomic(capacity)
         unsafe region = try file.map(size: capacity, reserving: capacity)
         ownedMemory = nil
         appended = 0
@@ -139,7 +147,8 @@ final class LogSegment: @unchecked Sendable {
         guard size <= Limits.logBytesMax else {
             throw Malformed("a log of \(size) bytes is impossible").error(in: path, at: nil)
         }
-        reserved = Int(size)
+        let reserved = Int(size)
+        reservedCount = Atomic(reserved)
         if isReadOnly || size == 0 {
             capacity = Int(size)
             let copy = unsafe try Block(count: Int(size)) { (memory) throws(StoreError) in

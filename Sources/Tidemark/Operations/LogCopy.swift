@@ -46,7 +46,7 @@ struct LogCopy {
         var isEnded = false
         if let source {
             var scanner = LogScanner(
-                source.log.bytes.prefix(byteCount), segment: source.log.number,
+                source.log.bytes(through: byteCount), segment: source.log.number,
                 source.log.identity)
             while let (_, payload) = scanner.next() {
                 append(payload, epoch: scanner.epochLast, to: &buffer)

@@ -34,7 +34,9 @@ final class SimulatedInode: @unchecked Sendable {
     }
 
     var liveBytes: [UInt8] {
-        unsafe [UInt8](unsafeUninitializedCapacity: size) { bytes, count in
+        // The library writes its length into the one empty array that all threads share.
+        guard size > 0 else { return [] }
+        return unsafe [UInt8](unsafeUninitializedCapacity: size) { bytes, count in
             unsafe UnsafeMutableRawBufferPointer(bytes).copyMemory(
                 from: UnsafeRawBufferPointer(rebasing: memory[..<size]))
             count = size
