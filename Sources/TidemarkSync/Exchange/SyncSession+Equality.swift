@@ -9,10 +9,10 @@ import Tidemark
 //
 // - The same write with other vectors: they are united, as by any search. That is no difference in
 //   what either side holds.
-// - A record of whose key the other side has nothing: it is written anew, above all that either
-//   side has forgotten. That it was deleted there both sides would know. So it is, too, where one
-//   side still has a deletion that the other one has forgotten: it is no more than nothing then,
-//   and what is found does not depend on who compacts first.
+// - A record of whose key the other side has nothing, or a deletion that either side has
+//   forgotten: as for a late comer. If the other side has had it, and deleted it, it is buried; it
+//   may just have been left out of that. If not it is written anew, above all that either side has
+//   forgotten. So what comes of it does not depend on who compacts first.
 // - Two versions: a conflict, also where one seems to descend from the other, since nobody can tell
 //   whether it does. Under last writer wins the later one stands.
 //
@@ -42,17 +42,20 @@ extension SyncSession {
             return false
         }
         var overlooked = Overlooked(found)
-        try await fetch(found.theirs, still: found.agreed) { answer throws(SyncError) in
+        let keys = Set(found.theirs).union(found.ours.keys)
+            .sorted { $0.lexicographicallyPrecedes($1) }
+        var rest = keys[...]
+        try await fetch(keys, still: found.agreed) { answer throws(SyncError) in
+            let asked = rest.prefix(answer.lookedAt)
+            rest = rest.dropFirst(answer.lookedAt)
             guard answer.page.knowledge.isStill(found.agreed) else {
                 overlooked.isStale = true
                 return
             }
             let theirs = Dictionary(
                 answer.page.records.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
-            try await settle(
-                theirs.keys.sorted { $0.lexicographicallyPrecedes($1) }, theirs, &overlooked)
+            try await settle(Array(asked), theirs, &overlooked)
         }
-        try await settle(overlooked.ours, [:], &overlooked)
         // With the rest the next exchange goes on.
         if found.isAll, !overlooked.isStale { dataset.noteEquality(with: peer, at: nil) }
         if !overlooked.told.isEmpty {
@@ -128,16 +131,22 @@ extension SyncSession {
                     local.map({ $0.syncCount <= through && seen.covers($0.version.vector) })
                         ?? true
                 else { continue }
-                let incoming = theirs[key].flatMap { knowledge.isNothing($0) ? nil : $0 }
+                let incoming = knowledge.isNothing(theirs[key]) ? nil : theirs[key]
                 if let local, let incoming, local.isSameWrite(as: incoming) {
-                    let comparison = Comparison(
-                        local: local, incoming: incoming, seen: VersionVector(),
-                        wiped: knowledge.lifecycle.wiped)
-                    if case .adopt = comparison {
-                        batch.writes += comparison.writes(for: incoming, beside: local)
-                    } else {
-                        told.append(key)
-                    }
+                    let writes = local.united(with: incoming, wiped: now.lifecycle.wiped)
+                    batch.writes += writes
+                    if writes.isEmpty { told.append(key) }
+                    continue
+                }
+                if let local, incoming == nil,
+                    overlooked.theirForgotten.haveEnded(local, beside: theirs[key])
+                {
+                    try self.bury(local, in: &batch)
+                    plan.pulled += 1
+                    continue
+                }
+                if let incoming, local == nil, now.forgotten.haveEnded(incoming, beside: stored) {
+                    plan.dead.append(incoming)
                     continue
                 }
                 guard let record = incoming ?? local else { continue }
@@ -155,14 +164,11 @@ extension SyncSession {
                     .between(local, incoming, seen: both), incoming, stored, .ignore, to: &plan,
                     &batch, &settlement)
             }
-            guard let waiting = try self.notesToWait(plan.pending) else {
-                // There is no room for what would have to wait.
-                (differing, told) = ([], [])
-                return PullPlan()
-            }
-            batch.notes += try self.notes(on: plan.settled) + waiting
-            plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
-            return plan
+            let isComplete = try self.complete(&plan, with: batch)
+            if isComplete { return plan }
+            // There is no room for what would have to wait.
+            (differing, told) = ([], [])
+            return PullPlan()
         }
         overlooked.told += told
         guard !differing.isEmpty else { return lookedAt }
@@ -170,6 +176,24 @@ extension SyncSession {
         result.overlooked += differing.count
         options.observer?(.overlooked(dataset: dataset.name, keys: differing))
         return lookedAt
+    }
+
+    private func bury(_ record: Record, in batch: inout ReplicationBatch) throws(SyncError) {
+        try engine(dataset.name) { () throws(StoreError) in
+            try batch.bury(record.key, record.version, in: dataset)
+        }
+    }
+
+    /// - Returns: false if there is no room for what would have to wait.
+    private func complete(
+        _ plan: inout PullPlan, with batch: ReplicationBatch
+    ) throws(SyncError) -> Bool {
+        guard let waiting = try notesToWait(plan.pending) else { return false }
+        var batch = batch
+        batch.notes += try notes(on: plan.settled) + waiting
+        let isEmpty = batch.writes.isEmpty && batch.notes.isEmpty && batch.forgotten == nil
+        plan.batch = isEmpty ? nil : batch
+        return true
     }
 
     private func state(of key: [UInt8]) throws(SyncError) -> (Record?, DatasetKnowledge) {
@@ -186,8 +210,8 @@ private struct Overlooked {
     let seen: VersionVector
     /// What either side had forgotten.
     let forgotten: ForgottenDeletions
-    /// Keys that are on this side alone.
-    let ours: [[UInt8]]
+    /// What the peer had.
+    let theirForgotten: ForgottenDeletions
     /// Whether the peer has changed since.
     var isStale = false
     var hasWritten = false
@@ -196,9 +220,8 @@ private struct Overlooked {
 
     init(_ found: SyncSession.Found) {
         (through, seen) = (found.ours.through, found.knowledge.vector)
-        forgotten = found.agreed.forgotten.union(found.knowledge.forgotten)
-        let there = Set(found.theirs)
-        ours = found.ours.keys.filter { !there.contains($0) }
+        theirForgotten = found.agreed.forgotten
+        forgotten = theirForgotten.union(found.knowledge.forgotten)
     }
 
     var hasNews: Bool { hasWritten || !told.isEmpty }
@@ -213,7 +236,25 @@ extension Record {
     }
 }
 
+extension Record {
+    /// The same write with what both have seen; nothing if that is what is here.
+    fileprivate func united(with other: Record, wiped: VersionVector) -> [ReplicatedWrite] {
+        let comparison = Comparison(
+            local: self, incoming: other, seen: VersionVector(), wiped: wiped)
+        guard case .adopt = comparison else { return [] }
+        return comparison.writes(for: other, beside: self)
+    }
+}
+
 extension ForgottenDeletions {
+    /// Whether who has forgotten these, and has no more of a record's key than what is given, has
+    /// had the record, and deleted it.
+    fileprivate func haveEnded(_ record: Record, beside rest: Record?) -> Bool {
+        if covers(record.version) { return true }
+        guard let rest, rest.isDeleted, !rest.isDropped else { return false }
+        return rest.version.vector.covers(record.version.vector)
+    }
+
     /// A record of whose key the other side has nothing: written anew, above all of these. Its dot
     /// may name two writes, or there would be no difference.
     fileprivate func renewal(
