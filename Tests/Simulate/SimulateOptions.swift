@@ -24,7 +24,7 @@ struct SimulateOptions {
 
     static let usage = """
         usage: Simulate --seed N [--seconds S] [--seeds N] [--only] [--trace] [--bug NAME]
-                        [--traits NAME+NAME...|mixed] [--bugs] [--find forked|dragged]
+                        [--traits NAME+NAME...|mixed] [--bugs] [--find dragged]
                         [--go-on]
         traits: \(SimulatedTraits.named.map(\.name).joined(separator: ", "))
         bugs, in debug builds: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
@@ -76,7 +76,6 @@ struct SimulateOptions {
             traits = named
         case "--find":
             switch value {
-            case "forked": findings.insert(.forkedStore)
             case "dragged": findings.insert(.draggedClock)
             default: return false
             }

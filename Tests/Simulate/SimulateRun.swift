@@ -141,7 +141,6 @@ extension SimulateOptions {
         for (name, bug) in PlantedBugs.named where plantedBugs.contains(bug) {
             text += " --bug \(name)"
         }
-        if findings.contains(.forkedStore) { text += " --find forked" }
         if findings.contains(.draggedClock) { text += " --find dragged" }
         return text
     }

@@ -40,9 +40,10 @@ package enum Action: Hashable, Sendable {
     case backUp(at: Int)
     /// Goes on from the last backup, under a new id, as the store's own restore makes it.
     case restore(at: Int)
-    /// The whole disk is put back to the last snapshot of it, behind the store's back. It then
-    /// writes so often, fewer times than it lost, before it meets the peer that has seen most of
-    /// it; without `isWatched` as often as it says, and meets nobody in particular.
+    /// With `isWatched` the whole disk is put back to the last snapshot of it, behind the store's
+    /// back. It then writes so often, fewer times than it lost, before it meets the peer that has
+    /// seen most of it. Otherwise its files are put back from a copy; it then writes as often as it
+    /// says, and meets nobody in particular.
     case rollBack(at: Int, writes: Int, isWatched: Bool)
     /// A copy of one replica's directory takes the place of another replica.
     case copy(from: Int, onto: Int)

@@ -115,15 +115,7 @@ package struct Nemesis {
     }
 
     private mutating func rollBack() -> Action {
-        guard settings.findings.contains(.forkedStore), random.oneIn(2) else {
-            return .rollBack(at: replica(), writes: random.below(4), isWatched: true)
-        }
-        let from = replica()
-        if random.oneIn(2) {
-            let onto = (from + 1 + random.below(settings.replicaCount - 1)) % settings.replicaCount
-            return .copy(from: from, onto: onto)
-        }
-        return .rollBack(at: from, writes: 2 + random.below(6), isWatched: false)
+        .rollBack(at: replica(), writes: random.below(4), isWatched: true)
     }
 
     private mutating func setClock() -> Action {

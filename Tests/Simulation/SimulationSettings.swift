@@ -50,8 +50,7 @@ enum ValueForm: Hashable, Sendable {
     case set
 }
 
-/// Schedules of these kinds are drawn only on request: they break what the protocol does not yet
-/// guard against, or leave too little of the other checks.
+/// Schedules of these kinds are drawn only on request: they leave too little of the other checks.
 package struct KnownFinding: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
@@ -59,8 +58,6 @@ package struct KnownFinding: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// A copied or rolled-back store writes at least as much as it lost before it meets anybody.
-    package static let forkedStore = KnownFinding(rawValue: 1)
     /// A clock is years ahead. Whose write must stand can then not be told by its time.
     package static let draggedClock = KnownFinding(rawValue: 2)
 }

@@ -260,13 +260,13 @@ extension World {
         let replica = replicas[at]
         replica.loneDeletions[key] = nil
         guard try replica.isAlone(with: key.dataset) else { return }
-        let ids = replica.ids
-        // One that went back to before it had peers cannot know that it had any.
-        let wentBack = replica.store.map { model.isReused($0.replicaID) } ?? false
-        for other in replicas where other.index != at && !wentBack {
+        // Whoever has writes of its by a copy of its files alone is nobody that it has met.
+        let ids = replica.ids.filter { !model.copiedIDs.contains($0) }
+        for other in replicas where other.index != at {
             guard let knowledge = try other.knowledge(key.dataset) else { continue }
             if ids.contains(where: { knowledge.vector[$0] > 0 }) { return }
         }
+        model.forgottenAlone.insert(key)
         for (index, write) in model.writes.enumerated()
         where write.key == key && version.vector.contains(write.version.dot) {
             model.allowLoss(of: index)

@@ -172,7 +172,7 @@ extension World {
                 let other = ModelKey(dataset: 1, number: number)
                 tried.formUnion(model.tried[other] ?? [])
                 required += model.writes.filter {
-                    $0.key == other && $0.mustSurvive && !model.mayGoWithDataset($0)
+                    $0.key == other && $0.mustSurvive
                 }
                 if try replicas[0].isVisible(1) {
                     let left = try replicas[0].record(other)?.value ?? []
@@ -182,8 +182,6 @@ extension World {
             guard Set(numbers).isSubset(of: tried) else {
                 return fail(.inventedValue, "\(key): \(Self.text(record))")
             }
-            // All hold the same, and nothing that nobody wrote. More is not promised of it.
-            if model.isMixed(key) { continue }
             switch settings.policy {
             case .lastWriterWins where settings.traits.contains(.clocks):
                 checkSeen(key, record, required, forgotten)

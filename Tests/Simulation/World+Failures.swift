@@ -122,6 +122,7 @@ extension World {
         let replica = replicas[at]
         guard replica.hasBackup, replica.isUp, areAllUp, let store = replica.store else { return }
         restoreCount += 1
+        model.copiedIDs.formUnion(replica.ids)
         let path = "/store\(restoreCount)"
         replica.storage.observe(nil)
         attempt("restoring \(at)") { () throws(StoreError) in
@@ -138,20 +139,21 @@ extension World {
         // Nothing of before may arrive after.
         pump(until: time.now + 3_000)
         guard let snapshot = replica.snapshot, replica.isUp, areAllUp else { return }
-        var random = SeededGenerator(Seed(time.now))
+        var random = randomness(of: at)
         try? replica.store?.close()
         replica.storage.observe(nil)
         replica.path = snapshot.path
-        replica.storage = snapshot.disk.afterProcessEnd(using: &random)
-        model.hasRolledBack = true
-        for other in replicas { other.mayRenew = true }
-        wentBack(replica)
-        if !isWatched {
-            noteFork(of: replica)
-            noteReuse(of: replica)
-        } else if isMerging {
-            allowLossByMerging(replica)
+        if isWatched {
+            replica.storage = snapshot.disk.afterProcessEnd(using: &random)
+            model.hasRolledBack = true
+            for other in replicas { other.mayRenew = true }
+        } else {
+            replica.storage = snapshot.disk.withCopiedFiles(using: &random)
+            restoreCount += 1
+            model.copiedIDs.formUnion(replica.ids)
         }
+        wentBack(replica)
+        if isWatched, isMerging { allowLossByMerging(replica) }
         for number in 0..<writes {
             // Only a store that wrote less than it lost can be told from one that lost nothing.
             guard !isWatched || lostCount(of: replica, 0) > 1 else { break }
@@ -193,19 +195,22 @@ extension World {
         attempt("syncing \(from)") { () throws(StoreError) in try original.store?.sync() }
         model.markDurable(original.unsynced)
         original.unsynced = []
-        // Two copies of one moment draw different numbers, as two machines would.
-        var random = SeededGenerator(Seed(time.now ^ UInt64(onto) << 40))
+        var random = randomness(of: onto)
         try? target.store?.close()
         target.storage.observe(nil)
         target.path = original.path
         target.snapshot = nil
-        target.storage = original.storage.afterProcessEnd(using: &random)
+        target.storage = original.storage.withCopiedFiles(using: &random)
         target.inheritClock(of: original)
-        model.hasRolledBack = true
-        for other in replicas { other.mayRenew = true }
+        restoreCount += 1
+        model.copiedIDs.formUnion(original.ids)
         wentBack(target)
-        noteFork(of: target)
-        noteReuse(of: target)
+    }
+
+    /// Of the disk that a replica gets now. Two disks of one moment draw different numbers, as two
+    /// machines would.
+    private func randomness(of replica: Int) -> SeededGenerator {
+        SeededGenerator(Seed(time.now ^ UInt64(replica + 1) << 40))
     }
 
     private var areAllUp: Bool { replicas.allSatisfy { $0.isUp && !$0.isDiskFull } }
@@ -271,21 +276,6 @@ extension World {
         }
     }
 
-    /// Two stores may write under one id from here on, and either may delete the dataset out of
-    /// which records go, with what the other wrote to it.
-    private func noteFork(of replica: SimulatedReplica) {
-        guard settings.traits.contains(.merging), let own = replica.store?.replicaID else { return }
-        attempt("counting at \(replica.index)") { () throws(StoreError) in
-            let kept = try replica.knowledge(1)?.vector[own] ?? 0
-            model.forks[own] = min(model.forks[own] ?? kept, kept)
-        }
-    }
-
-    /// Two stores write under one id from here on, neither of which knows it.
-    private func noteReuse(of replica: SimulatedReplica) {
-        if let own = replica.store?.replicaID { model.noteReused(own) }
-    }
-
     /// Whether a write is in a record, or was overwritten by it. A dot may name two writes after a
     /// store went back unnoticed, so that where values are united only what is in them tells.
     ///
@@ -295,8 +285,7 @@ extension World {
     /// dot is the write that was lost at first.
     private func has(_ record: Record, _ write: ModelWrite) -> Bool {
         let mayNameTwo =
-            settings.traits.contains(.copies)
-            || settings.policy.leavesConflicts && model.isGivenUp(write.version.dot.replica)
+            settings.policy.leavesConflicts && model.isGivenUp(write.version.dot.replica)
         if mayNameTwo, settings.policy.isUnion, !write.isDeletion {
             return WriteModel.numbers(in: record.value ?? []).contains(write.number)
         }

@@ -48,12 +48,14 @@ extension World {
         }
         guard there.value != nil else { return part.decides(number) == false }
         if there.version.vector.contains(here.version.dot) { return true }
-        // What was in doubt was written anew, as if it had not seen what has its former dot. That
-        // it is no newer can be told all the same.
+        // What was in doubt was written anew, as if it had not seen what has its former dot; and
+        // what was put back may lack it. That it is no newer, or need not be anywhere, can be told
+        // all the same.
         guard !isOrderly else { return false }
         if settings.policy.isUnion {
             let left = WriteModel.numbers(in: here.value ?? [])
-            return Set(left).isSubset(of: WriteModel.numbers(in: there.value ?? []))
+            let lacking = Set(left).subtracting(WriteModel.numbers(in: there.value ?? []))
+            return !model.writes.contains { $0.mustSurvive && lacking.contains($0.number) }
         }
         return model.hasFarClock || here.version.time <= there.version.time
     }

@@ -48,18 +48,15 @@ struct WriteModel {
     var deletedDatasets: Set<Int> = []
     /// Once a disk went back in time, lost writes are written anew under new dots.
     var hasRolledBack = false
-    /// Ids under which a store that went back, or a copy, writes on and has not found out yet.
-    private var reusedIDs: Set<ReplicaID> = []
-    /// Those of which others have met such a store before it found out.
-    private var mixedIDs: Set<ReplicaID> = []
-    /// Those that a store has given up.
+    /// Ids of stores whose files were copied: others have writes of theirs that they never met.
+    var copiedIDs: Set<ReplicaID> = []
+    /// Keys of which a store has forgotten a deletion while nobody else had a part in the dataset.
+    var forgottenAlone: Set<ModelKey> = []
+    /// Ids that a store has given up.
     private var givenUpIDs: Set<ReplicaID> = []
     /// Once a clock was further ahead than the others believe, a write need not be later than what
     /// it has seen, and which write must stand is not for dates to say.
     var hasFarClock = false
-    /// Where a dataset goes into another one: ids under which two stores may have written to the
-    /// one that goes, and how often either had before there were two.
-    var forks: [ReplicaID: UInt64] = [:]
     /// Deletions that were tried, by their number.
     private(set) var triedDeletions: [ModelKey: Set<Int>] = [:]
 
@@ -100,13 +97,8 @@ struct WriteModel {
         writes[index].mustSurvive = false
     }
 
-    /// Whether a write to a dataset that goes into another one may go with it, since the store that
-    /// deleted it may have written under the same dot.
-    func mayGoWithDataset(_ write: ModelWrite) -> Bool {
-        forks[write.version.dot.replica].map { write.version.dot.counter > $0 } ?? false
-    }
-
-    /// The same of all writes to a key that have these numbers, since they have lost by their date.
+    /// Allows the loss of all writes to a key that have these numbers, since they have lost by
+    /// their date.
     mutating func allowLossByDate(of numbers: Set<Int>, under key: ModelKey) {
         for (index, write) in writes.enumerated()
         where write.key == key && numbers.contains(write.number) {
@@ -133,31 +125,13 @@ struct WriteModel {
 
     // MARK: - Ids that name two lines of writes
 
-    mutating func noteReused(_ id: ReplicaID) { reusedIDs.insert(id) }
-
-    /// Whether a store of that id may have forgotten what it gave to others.
-    func isReused(_ id: ReplicaID) -> Bool { reusedIDs.contains(id) }
-
     /// Its store has taken another one.
     mutating func noteFoundOut(_ id: ReplicaID) {
-        reusedIDs.remove(id)
         givenUpIDs.insert(id)
     }
 
     /// Whether some store has taken another one because this one named two lines of writes.
     func isGivenUp(_ id: ReplicaID) -> Bool { givenUpIDs.contains(id) }
-
-    /// A store of that id has ended an exchange and still has it.
-    mutating func noteMet(_ id: ReplicaID) {
-        if reusedIDs.contains(id) { mixedIDs.insert(id) }
-    }
-
-    /// Whether versions of a key may seem to descend from each other by a dot that names two
-    /// writes, for others who have met one store of an id each: no baton shows them that. See "What
-    /// no baton can show" in the article on the protocol.
-    func isMixed(_ key: ModelKey) -> Bool {
-        writes.contains { $0.key == key && mixedIDs.contains($0.version.dot.replica) }
-    }
 
     // MARK: - Values
 

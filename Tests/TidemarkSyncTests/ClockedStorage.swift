@@ -30,11 +30,17 @@ final class TestClock: Sendable {
 /// The real disk beside a clock of the replica's own.
 struct ClockedStorage: WrappedStorage {
     let clock: TestClock
+    /// Whether files can be told from their copies. Without that a directory that is put back is
+    /// for its store what a snapshot of the whole machine is that is put back.
+    let tellsCopies: Bool
     let base = SystemStorage()
 
-    init(_ clock: TestClock) {
+    init(_ clock: TestClock, tellsCopies: Bool = false) {
         self.clock = clock
+        self.tellsCopies = tellsCopies
     }
+
+    func place(of path: String) -> FilePlace? { tellsCopies ? base.place(of: path) : nil }
 
     func wallClockMilliseconds() -> UInt64 { clock.milliseconds(base) }
 

@@ -32,19 +32,23 @@ final class TestReplica {
     private(set) var store: Store
     private let tombstoneAge: Duration
     private let clockAheadMax: Duration
+    private let tellsCopies: Bool
 
+    /// - Parameter tellsCopies: see ``ClockedStorage``.
     init(
         _ name: String, in directory: TemporaryDirectory,
         tombstoneAge: Duration = StoreOptions().tombstoneAge,
-        clockAheadMax: Duration = StoreOptions().clockAheadMax
+        clockAheadMax: Duration = StoreOptions().clockAheadMax, tellsCopies: Bool = false
     ) throws {
         self.name = name
+        self.tellsCopies = tellsCopies
         self.directory = directory
         self.tombstoneAge = tombstoneAge
         self.clockAheadMax = clockAheadMax
         try FileManager.default.createDirectory(
             atPath: directory.path, withIntermediateDirectories: true)
-        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
+        store = try Self.open(
+            name, directory, clock, tombstoneAge, clockAheadMax, tellsCopies)
     }
 
     /// "a" and "b", in a directory of their own.
@@ -61,7 +65,7 @@ final class TestReplica {
 
     private static func open(
         _ name: String, _ directory: TemporaryDirectory, _ clock: TestClock,
-        _ tombstoneAge: Duration, _ clockAheadMax: Duration
+        _ tombstoneAge: Duration, _ clockAheadMax: Duration, _ tellsCopies: Bool
     ) throws -> Store {
         var options = StoreOptions(
             durability: .memory, author: name, segmentBytes: 1 << 20, blockCacheBytes: 1 << 20,
@@ -70,7 +74,8 @@ final class TestReplica {
         // So that states are let go and read again wherever that is allowed.
         options.keptDatasetStatesMax = 0
         return try Store.open(
-            at: "\(directory.path)/\(name)", options: options, storage: ClockedStorage(clock))
+            at: "\(directory.path)/\(name)", options: options,
+            storage: ClockedStorage(clock, tellsCopies: tellsCopies))
     }
 
     var responder: SyncResponder { SyncResponder(store: store) }
@@ -85,28 +90,33 @@ final class TestReplica {
     func reopen(_ meanwhile: () throws -> Void = {}) throws {
         try store.close()
         try meanwhile()
-        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
+        store = try Self.open(
+            name, directory, clock, tombstoneAge, clockAheadMax, tellsCopies)
     }
 
     /// A copy of its files under another name, opened beside it.
     func copied(as name: String) throws -> TestReplica {
         try store.close()
         try directory.copy(self.name, to: name)
-        store = try Self.open(self.name, directory, clock, tombstoneAge, clockAheadMax)
+        store = try Self.open(
+            self.name, directory, clock, tombstoneAge, clockAheadMax, tellsCopies)
         return try TestReplica(
-            name, in: directory, tombstoneAge: tombstoneAge, clockAheadMax: clockAheadMax)
+            name, in: directory, tombstoneAge: tombstoneAge, clockAheadMax: clockAheadMax,
+            tellsCopies: tellsCopies)
     }
 
     func backUp() throws {
         try store.close()
         try directory.copy(name, to: "\(name).backup")
-        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
+        store = try Self.open(
+            name, directory, clock, tombstoneAge, clockAheadMax, tellsCopies)
     }
 
     func restore() throws {
         try store.close()
         try directory.copy("\(name).backup", to: name)
-        store = try Self.open(name, directory, clock, tombstoneAge, clockAheadMax)
+        store = try Self.open(
+            name, directory, clock, tombstoneAge, clockAheadMax, tellsCopies)
     }
 }
 

@@ -342,7 +342,7 @@ extension EngineState {
             header: FileHeader(
                 kind: .log, segment: log.number, identity: identity,
                 madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
-                capacity: UInt64(log.capacity)))
+                capacity: UInt32(log.capacity), place: placeMark(of: log)))
         durability.end(old.log)
         sealing.append(sealJob(for: old, nextLog: log.number))
         active = next
@@ -373,6 +373,9 @@ extension EngineState {
 }
 
 extension EngineParts {
+    /// By which the log is known again for this very file; 0 if nothing is.
+    func placeMark(of log: LogSegment) -> UInt32 { storage.place(of: log.path)?.mark ?? 0 }
+
     fileprivate func makeLog(number: UInt64, payloadBytes: Int) throws(StoreError) -> LogSegment {
         let needed = payloadBytes + Self.logOverhead
         return try makeLog(

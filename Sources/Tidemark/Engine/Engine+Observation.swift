@@ -18,6 +18,8 @@ extension EngineState {
         var leavesOutBlocks = false
         /// Whether anything came back from the logs, be it one write or a note without any.
         var bringsBack = false
+        /// Whether the newest log is a copy: see ``Storage/place(of:)``.
+        var isCopied = false
     }
 
     /// Begins to count and to tell. When everything was read, and before anything else can happen.

@@ -52,7 +52,10 @@ extension Engine {
             manifest: try storage.openFile("\(path)/\(Manifest.fileName)", .read))
         let engine = try load(
             path, options, storage, ownership, manifest(at: path, storage), events)
+        let isCopied = engine.withLock { held in held.recovery.isCopied }
         try engine.beginFirstLogIfDue()
+        // Before anything is written.
+        if isCopied { try engine.renewCopiedReplicaID() }
         try engine.removeLeftovers()
         engine.resumeRoster()
         let bringsBack = try engine.withLock { (held) throws(StoreError) in
@@ -161,7 +164,7 @@ extension EngineState {
                 kind: .log, segment: log.number, identity: identity,
                 madeAt: storage.wallClockMilliseconds(),
                 previousLog: sealing.newestLog ?? 0,
-                capacity: UInt64(log.capacity)))
+                capacity: UInt32(log.capacity), place: placeMark(of: log)))
         makeActive(Memtable(log: log, sequenceBase: sequence, recycler: recycler))
         return log
     }

@@ -41,6 +41,7 @@ extension EngineState {
             let memtable = Memtable(log: log, sequenceBase: sequence, recycler: recycler)
             isCut = try replay(memtable)
             previous = memtable
+            recovery.isCopied = isCopied(log, header)
         }
         if let last = previous {
             if isCut || options.isReadOnly {
@@ -83,6 +84,13 @@ extension EngineState {
         }
         try manifest.check(log, header)
         return header
+    }
+
+    /// Whether the file of a log is not the one in which it was begun. A directory that was copied
+    /// has such, and one that was put back from a copy.
+    private func isCopied(_ log: LogSegment, _ header: FileHeader) -> Bool {
+        let place = placeMark(of: log)
+        return place != 0 && header.place != 0 && place != header.place
     }
 
     /// Whether a log is the one that comes next.
@@ -178,7 +186,9 @@ extension EngineState {
                 state.see(vector)
                 touch(state)
             case .renamed(let id):
-                takeReplicaID(id)
+                takeReplicaID(id, isCopied: false)
+            case .copied(let id):
+                takeReplicaID(id, isCopied: true)
             case .adopted(let name, let adopted):
                 try replay(adopted, name)
             case .disowned(let name, let id, let isSettled):
@@ -281,11 +291,16 @@ extension EngineState {
         sealing.append(sealJob(for: memtable, nextLog: nextLog))
     }
 
-    func takeReplicaID(_ id: ReplicaID) {
+    /// - Parameter isCopied: whether nobody can have written under the present one what this store
+    ///   has not, but for what is not here.
+    func takeReplicaID(_ id: ReplicaID, isCopied: Bool) {
         guard id != replicaID else { return }
         // The manifest may have been written since, with the log that says so still unsealed.
         if !manifest.formerReplicaIDs.contains(replicaID) {
             manifest.formerReplicaIDs.append(replicaID)
+        }
+        if isCopied, !manifest.closedReplicaIDs.contains(replicaID) {
+            manifest.closedReplicaIDs.append(replicaID)
         }
         replicaID = id
         for state in catalog.all { state.origin = nil }

@@ -411,12 +411,34 @@ extension EngineState {
 extension Engine {
     /// Draws a new ReplicaID, under which nobody has seen anything yet.
     func renewReplicaID() throws(StoreError) {
+        try renewReplicaID(isCopied: false) { .renamed($0) }
+    }
+
+    /// The same for a store whose files are not those that it wrote: they were copied, or put back
+    /// from a copy, and the ones that they were copied from may have been written to since. Before
+    /// anything is written, so no dot names two writes, and nothing that others have under the id
+    /// of before is in doubt.
+    ///
+    /// The log that says so is a copy itself. So another one follows at once, by which the files
+    /// are known again.
+    func renewCopiedReplicaID() throws(StoreError) {
+        try renewReplicaID(isCopied: true) { .copied($0) }
+        try withLock { (held) throws(StoreError) in
+            held.awaitWriter()
+            try held.rotate()
+        }
+    }
+
+    private func renewReplicaID(
+        isCopied: Bool, _ item: (ReplicaID) -> StateItem
+    ) throws(StoreError) {
         let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
+        let item = item(id)
         _ = try commitBlock(.disk) { held in
-            StateItem.renamed(id).byteCount
+            item.byteCount
         } write: { (held, block, _) throws(StoreError) -> Void? in
-            block.append(.renamed(id))
-            held.takeReplicaID(id)
+            block.append(item)
+            held.takeReplicaID(id, isCopied: isCopied)
             return ()
         }
     }

@@ -20,7 +20,7 @@ extension Verifier {
             }
             if let damage = manifest.damage(ofSizeOf: log, header) {
                 report.damages.append(damage)
-                isCutShort = UInt64(log.reserved) <= header.capacity
+                isCutShort = log.reserved <= Int(header.capacity)
             }
         } catch {
             report.damages.append(error)

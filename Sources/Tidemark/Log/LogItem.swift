@@ -15,6 +15,7 @@
 ///     15  retired:    counted name, 16 bytes id of a peer that is waited for no longer
 ///     16  entry:      see ``EntryLayout``
 ///     17  dated:      nothing; the date of the next entry is not from this store's clock
+///     18  copied:     16 bytes: the store's new ReplicaID, since its files are copies
 @safe
 enum LogItem {
     case replica(ReplicaID)
@@ -31,6 +32,7 @@ enum LogItem {
     case retired(name: String, ReplicaID)
     case entry(Entry, at: UnsafeRawPointer)
     case dated
+    case copied(ReplicaID)
 
     enum Code: UInt8 {
         case replica = 1
@@ -47,6 +49,7 @@ enum LogItem {
         case retired = 15
         case entry = 16
         case dated = 17
+        case copied = 18
     }
 }
 
@@ -69,6 +72,15 @@ struct LogItemReader {
         reader = ByteReader(payload)
     }
 
+    private mutating func numberedVector() throws(Malformed) -> [(replica: UInt32, counter: UInt64)]
+    {
+        var entries: [(replica: UInt32, counter: UInt64)] = []
+        for _ in 0..<(try reader.count(eachAtLeast: 2)) {
+            entries.append((try reader.varint32(), try reader.varint()))
+        }
+        return entries
+    }
+
     /// - Parameter originCount: origins that the log has defined so far.
     mutating func next(originCount: Int) throws(Malformed) -> LogItem? {
         guard !reader.isAtEnd else { return nil }
@@ -87,11 +99,7 @@ struct LogItemReader {
         case .replica:
             return .replica(try reader.replicaID())
         case .vector:
-            var entries: [(replica: UInt32, counter: UInt64)] = []
-            for _ in 0..<(try reader.count(eachAtLeast: 2)) {
-                entries.append((try reader.varint32(), try reader.varint()))
-            }
-            return .vector(entries)
+            return .vector(try numberedVector())
         case .author:
             return .author(try reader.countedText(max: Limits.authorBytesMax))
         case .dataset:
@@ -138,6 +146,8 @@ struct LogItemReader {
             return try entry(originCount: originCount)
         case .dated:
             return .dated
+        case .copied:
+            return .copied(try reader.replicaID())
         }
     }
 

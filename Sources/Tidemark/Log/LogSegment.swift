@@ -175,10 +175,10 @@ final class LogSegment: @unchecked Sendable {
         let head = unsafe try Block(count: FileHeader.byteCount) { (memory) throws(StoreError) in
             try unsafe file.read(into: memory, at: 0)
         }
-        let stated = unsafe UInt64(
+        let stated = unsafe UInt32(
             littleEndian: head.bytes.base.loadUnaligned(
-                fromByteOffset: FileHeader.capacityOffset, as: UInt64.self))
-        return stated <= Limits.logBytesMax ? Int(stated) : 0
+                fromByteOffset: FileHeader.capacityOffset, as: UInt32.self))
+        return Int(stated)
     }
 
     /// The whole file.

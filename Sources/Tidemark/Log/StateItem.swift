@@ -9,6 +9,7 @@ enum StateItem {
     case disowned(ReplicaID, isSettled: Bool, name: String)
     case forgotten(ForgottenDeletions, name: String)
     case retired(ReplicaID, name: String)
+    case copied(ReplicaID)
 
     func write(to sink: inout some ByteSink) {
         sink.append(byte: code.rawValue)
@@ -25,7 +26,7 @@ enum StateItem {
         case .seen(let vector, let name):
             sink.append(counted: name)
             sink.append(vector)
-        case .renamed(let id):
+        case .renamed(let id), .copied(let id):
             sink.append(id)
         case .adopted(let adopted, let name):
             sink.append(counted: name)
@@ -53,6 +54,7 @@ enum StateItem {
         case .disowned: .disowned
         case .forgotten: .forgotten
         case .retired: .retired
+        case .copied: .copied
         }
     }
 

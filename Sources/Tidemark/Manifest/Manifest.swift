@@ -20,6 +20,9 @@ struct Manifest: Hashable {
     let identity: StoreIdentity
     /// Ids the store had before; what it wrote under them is still its own.
     var formerReplicaIDs: [ReplicaID] = []
+    /// Those of them that were given up when the files turned out to be copies, before anything was
+    /// written: no dot of theirs names two writes.
+    var closedReplicaIDs: [ReplicaID] = []
     /// Logs below this number are sealed; what is left of them may be removed.
     var oldestLog: UInt64 = 0
     /// No file of the store has this number or a greater one, apart from logs.
@@ -48,7 +51,8 @@ struct Manifest: Hashable {
         Self.file.bytes(content, identity, at: milliseconds)
     }
 
-    /// The fields in order as varints, ids as 16 bytes, lists with their count before them.
+    /// The fields in order as varints, ids as 16 bytes, lists with their count before them. Of a
+    /// store whose files were never copied nothing stands behind the segments.
     var content: [UInt8] {
         var body = ByteWriter()
         body.append(replicaID)
@@ -69,6 +73,12 @@ struct Manifest: Hashable {
             body.append(varint: segment.number)
             body.append(varint: segment.fileSize)
             body.append(varint: segment.run)
+        }
+        if !closedReplicaIDs.isEmpty {
+            body.append(varint: closedReplicaIDs.count)
+            for id in closedReplicaIDs {
+                body.append(id)
+            }
         }
         return body.bytes
     }
@@ -93,6 +103,11 @@ struct Manifest: Hashable {
                 Segment(
                     number: try reader.varintCount(), fileSize: try reader.varint(),
                     run: try reader.varint()))
+        }
+        if !reader.isAtEnd {
+            for _ in 0..<(try reader.count(eachAtLeast: 16)) {
+                closedReplicaIDs.append(try reader.replicaID())
+            }
         }
         guard reader.isAtEnd else { throw Malformed("the manifest is followed by more bytes") }
         // Or a new segment would take the place of one that is there.
@@ -156,7 +171,7 @@ extension Manifest {
     /// What is wrong with the size of a log's file; nil if it can have that size.
     func damage(ofSizeOf log: LogSegment, _ header: FileHeader) -> StoreError? {
         let sizeMin = log.number == closedLog ? closedSize : 0
-        guard UInt64(log.reserved) >= sizeMin, UInt64(log.reserved) <= header.capacity else {
+        guard UInt64(log.reserved) >= sizeMin, log.reserved <= Int(header.capacity) else {
             return Malformed(
                 "the log has \(log.reserved) bytes where \(sizeMin) to \(header.capacity) belong"
             ).error(in: log.path, at: UInt64(log.reserved))

@@ -80,7 +80,7 @@ final class BackupWriter {
         names = Set(try storage.listDirectory(destination))
         guard names.subtracting(["LOCK"]).isEmpty else { throw .notEmpty(destination) }
         var item = ByteWriter()
-        StateItem.renamed(id).write(to: &item)
+        StateItem.copied(id).write(to: &item)
         let manifest = try writeFiles(adding: item.bytes)
         try makeDurable()
         try install(manifest)

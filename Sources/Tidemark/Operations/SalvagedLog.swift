@@ -160,7 +160,7 @@ final class SalvagedLog {
             events.append(.checkpoint(name: name, peer: peer, checkpoint))
         case .seen(let name, let vector):
             events.append(.seen(name: name, vector))
-        case .renamed(let id):
+        case .renamed(let id), .copied(let id):
             events.append(.renamed(id))
         case .adopted(let name, let adopted):
             events.append(.adopted(name: name, adopted))

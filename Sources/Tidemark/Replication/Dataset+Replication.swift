@@ -219,6 +219,12 @@ extension Store {
         engine.withLock { held in held.manifest.formerReplicaIDs }
     }
 
+    /// Those of them under which this store wrote nothing after it gave them up: its files had
+    /// turned out to be copies, and what was written under them since is another store's.
+    package var closedReplicaIDs: [ReplicaID] {
+        engine.withLock { held in held.manifest.closedReplicaIDs }
+    }
+
     /// Tells this opening of this store from every other opening of any store: two stores with one
     /// id are copies of each other, and a store that meets itself is none.
     package var incarnation: UInt64 { openingID }

@@ -32,7 +32,9 @@ struct FileHeader {
     let segment: UInt64
     let madeAt: UInt64
     let previousLog: UInt64
-    let capacity: UInt64
+    let capacity: UInt32
+    /// Of a log: the mark of the file's place, 0 if it is not known.
+    let place: UInt32
     let identity: StoreIdentity
 
     /// The 80 bytes.
@@ -44,7 +46,8 @@ struct FileHeader {
         writer.append(fixed64: segment)
         writer.append(fixed64: madeAt)
         writer.append(fixed64: previousLog)
-        writer.append(fixed64: capacity)
+        writer.append(fixed32: capacity)
+        writer.append(fixed32: place)
         writer.append(fixed64: identity.tag)
         writer.append(fixed64: identity.secretLow)
         writer.append(fixed64: identity.secretHigh)
@@ -56,10 +59,11 @@ struct FileHeader {
     init(
         kind: Kind, segment: UInt64, identity: StoreIdentity, madeAt: UInt64,
         previousLog: UInt64 = 0,
-        capacity: UInt64 = 0
+        capacity: UInt32 = 0, place: UInt32 = 0
     ) {
         self.identity = identity
         self.capacity = capacity
+        self.place = place
         self.previousLog = previousLog
         self.kind = kind
         self.segment = segment
@@ -144,7 +148,7 @@ struct FileHeader {
             let number = try reader.fixed64()
             let made = try reader.fixed64()
             let previous = try reader.fixed64()
-            let capacity = try reader.fixed64()
+            let (capacity, place) = (try reader.fixed32(), try reader.fixed32())
             let stored = StoreIdentity(
                 tag: try reader.fixed64(), secretLow: try reader.fixed64(),
                 secretHigh: try reader.fixed64())
@@ -185,7 +189,7 @@ struct FileHeader {
             }
             self.init(
                 kind: kind, segment: number, identity: stored, madeAt: made,
-                previousLog: previous, capacity: capacity)
+                previousLog: previous, capacity: capacity, place: place)
         } catch let error as StoreError {
             throw error
         } catch {

@@ -27,6 +27,11 @@ package protocol Storage: Sendable {
     /// Fine if it is gone already.
     func remove(_ path: String) throws(StoreError)
 
+    /// What the very file at a path has, and no copy of it, wherever that is made and whatever it
+    /// keeps of the file's times. Stays as it is when the file is written to or renamed. nil if the
+    /// file system does not tell.
+    func place(of path: String) -> FilePlace?
+
     /// Makes creations, renames and removals within durable.
     func syncDirectory(_ path: String) throws(StoreError)
 
@@ -45,6 +50,8 @@ package protocol Storage: Sendable {
 }
 
 extension Storage {
+    package func place(of path: String) -> FilePlace? { nil }
+
     /// By the wall clock, where a test sets that.
     package func monotonicNanoseconds() -> UInt64 { wallClockMilliseconds() &* 1_000_000 }
 
@@ -52,6 +59,29 @@ extension Storage {
     package func exchange(
         _ first: String, with second: String
     ) throws(StoreError) -> Bool { false }
+}
+
+/// Which file is meant, of all that there ever were on any file system: see ``Storage/place(of:)``.
+package struct FilePlace: Hashable, Sendable {
+    /// Its number on its file system.
+    package let number: UInt64
+    /// When it was made, in nanoseconds since 1970.
+    package let made: UInt64
+
+    package init(number: UInt64, made: UInt64) {
+        self.number = number
+        self.made = made
+    }
+
+    /// Of a copy that was made at a time.
+    package func copied(at time: UInt64) -> FilePlace { FilePlace(number: number, made: time) }
+
+    /// As the header of a log says it: never 0. Another file has the same once in 2^32.
+    var mark: UInt32 {
+        let numbers = [number.littleEndian, made.littleEndian]
+        let hash = unsafe numbers.withUnsafeBytes { unsafe checksum64($0) }
+        return max(1, UInt32(truncatingIfNeeded: hash))
+    }
 }
 
 /// The exclusive lock of a directory, for as long as the object lives.

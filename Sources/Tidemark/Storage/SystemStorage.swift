@@ -91,6 +91,12 @@ package struct SystemStorage: Storage {
         }
     }
 
+    package func place(of path: String) -> FilePlace? {
+        var (number, made): (CUnsignedLongLong, CUnsignedLongLong) = (0, 0)
+        guard unsafe tidemark_place(path, &number, &made) == 0 else { return nil }
+        return FilePlace(number: number, made: made)
+    }
+
     package func syncDirectory(_ path: String) throws(StoreError) {
         let descriptor = calls.make(.open, path) {
             unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -43,11 +43,16 @@ struct BatonBook {
         records[id]?.standing ?? .plain != .plain
     }
 
-    /// Ids of this store, under which nobody else is known to write.
+    /// Ids of this store under which it has written all that there is, unless it went back in time
+    /// unnoticed. One that it gave up in copied files is as good as another store's.
+    private var claimedIDs: [ReplicaID] {
+        let closed = store.closedReplicaIDs
+        return [store.replicaID] + store.formerReplicaIDs.filter { !closed.contains($0) }
+    }
+
+    /// Those of them under which nobody else is known to write.
     private var ownIDs: [ReplicaID] {
-        ([store.replicaID] + store.formerReplicaIDs).filter {
-            records[$0]?.standing ?? .plain == .plain
-        }
+        claimedIDs.filter { records[$0]?.standing ?? .plain == .plain }
     }
 
     // MARK: - Looking
@@ -70,7 +75,7 @@ struct BatonBook {
     /// Ids, none of this store's own, of which a peer's batons are the first to show that two
     /// stores wrote under them: what was seen here of the one says nothing of the other.
     func contested(_ shown: [Baton]) -> [Baton] {
-        let own = Set([store.replicaID] + store.formerReplicaIDs)
+        let own = Set(claimedIDs)
         return shown.compactMap { baton in
             guard !own.contains(baton.replica), let record = records[baton.replica],
                 record.standing != .disputed, record.isNewlyMetTwo(by: baton),
@@ -176,7 +181,7 @@ struct BatonBook {
             }
             changed[id] = record
         }
-        let own = Set([store.replicaID] + store.formerReplicaIDs)
+        let own = Set(claimedIDs)
         for baton in shown {
             var record = changed[baton.replica] ?? records[baton.replica] ?? BatonRecord()
             // Of an id of its own the store knows better, unless it has given it up.

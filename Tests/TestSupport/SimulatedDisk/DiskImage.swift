@@ -57,6 +57,8 @@ struct DiskImage {
     private var durable = Names()
     /// Changes of names that are live and not yet durable, in their order.
     private var pending: [Change] = []
+    /// Of the file that is made next.
+    private var nextPlace = FilePlace(number: 1, made: 0)
 
     var directories: Set<String> { live.directories }
     var files: [String: SimulatedInode] { live.files }
@@ -96,12 +98,17 @@ struct DiskImage {
         if let file = live.files[path] {
             file.truncate(to: 0)
         } else {
-            change(.link(path, SimulatedInode()))
+            change(.link(path, SimulatedInode(at: drawPlace())))
         }
     }
 
+    private mutating func drawPlace() -> FilePlace {
+        defer { nextPlace = FilePlace(number: nextPlace.number + 1, made: nextPlace.made) }
+        return nextPlace
+    }
+
     mutating func setContents(of path: String, to bytes: [UInt8]) {
-        let inode = SimulatedInode(bytes)
+        let inode = SimulatedInode(bytes, at: drawPlace())
         live.files[path] = inode
         durable.files[path] = inode
         durable.directories.formUnion(live.directories)
@@ -113,15 +120,18 @@ struct DiskImage {
     }
 
     /// The same disk once more, with as much of it durable.
-    func copy() -> DiskImage {
+    ///
+    /// - Parameter time: when all of its files were copied, if they were; no other copy has it.
+    func copy(madeAt time: UInt64? = nil) -> DiskImage {
         var copies: [ObjectIdentifier: SimulatedInode] = [:]
         func copied(_ inode: SimulatedInode) -> SimulatedInode {
             if let known = copies[ObjectIdentifier(inode)] { return known }
-            let made = inode.copy()
+            let made = inode.copy(at: time.map { inode.place.copied(at: $0) })
             copies[ObjectIdentifier(inode)] = made
             return made
         }
         var copy = self
+        copy.nextPlace = time.map { nextPlace.copied(at: $0) } ?? nextPlace
         copy.live.files = live.files.mapValues(copied)
         copy.durable.files = durable.files.mapValues(copied)
         copy.pending = pending.map { change in
@@ -147,6 +157,7 @@ struct DiskImage {
             if survives { names.apply(change) }
         }
         var after = DiskImage()
+        after.nextPlace = nextPlace
         after.live.directories = names.directories.filter { names.reaches($0) }
         for path in names.files.keys.sorted() where names.reaches(Self.parent(of: path)) {
             after.live.files[path] = names.files[path]?.afterPowerLoss(survival, using: &random)

@@ -1,4 +1,5 @@
 import Glibc
+import Tidemark
 
 /// The bytes of one simulated file, live and durable.
 ///
@@ -20,8 +21,11 @@ final class SimulatedInode: @unchecked Sendable {
     /// Whether pages were let go that were not durable.
     private(set) var hasForgotten = false
 
+    let place: FilePlace
+
     /// A file whose bytes are both live and durable.
-    init(_ bytes: [UInt8] = []) {
+    init(_ bytes: [UInt8] = [], at place: FilePlace) {
+        self.place = place
         unsafe memory = .allocate(byteCount: max(bytes.count, 1), alignment: Self.pageBytes)
         size = bytes.count
         durable = bytes
@@ -135,8 +139,10 @@ final class SimulatedInode: @unchecked Sendable {
     }
 
     /// The same file once more, with as much of it durable.
-    func copy() -> SimulatedInode {
-        let copy = SimulatedInode(liveBytes)
+    ///
+    /// - Parameter other: where a copy of it lies that somebody made.
+    func copy(at other: FilePlace? = nil) -> SimulatedInode {
+        let copy = SimulatedInode(liveBytes, at: other ?? place)
         copy.durable = durable
         copy.spoiledPages = spoiledPages
         return copy
@@ -146,8 +152,8 @@ final class SimulatedInode: @unchecked Sendable {
         _ survival: Survival, using random: inout SeededGenerator
     ) -> SimulatedInode {
         switch survival {
-        case .nothing: return SimulatedInode(durable)
-        case .everything: return SimulatedInode(liveBytes)
+        case .nothing: return SimulatedInode(durable, at: place)
+        case .everything: return SimulatedInode(liveBytes, at: place)
         case .chance(let percent):
             var bytes = durable
             let survivingSize = random.below(100) < percent ? size : durable.count
@@ -161,7 +167,7 @@ final class SimulatedInode: @unchecked Sendable {
                 let end = min(start + written * Self.sectorBytes, size, survivingSize)
                 if start < end { unsafe bytes.replace(start..<end, from: memory) }
             }
-            return SimulatedInode(bytes)
+            return SimulatedInode(bytes, at: place)
         }
     }
 

@@ -31,6 +31,7 @@ package final class SimulatedStorage: Storage {
         var random: SeededGenerator
         var writebackOneIn = 0
         var canLink = true
+        var tellsPlaces = true
         var observer: (@Sendable (StorageCall) -> Void)?
         var observerBefore: (@Sendable (StorageCall) -> Void)?
         var observesReads = false
@@ -43,10 +44,11 @@ package final class SimulatedStorage: Storage {
         state = Mutex(State(random: SeededGenerator(seed)))
     }
 
-    init(image: DiskImage, seed: Seed, clockMilliseconds: UInt64) {
+    init(image: DiskImage, seed: Seed, like other: borrowing State) {
         var state = State(random: SeededGenerator(seed))
         state.image = image
-        state.clockMilliseconds = clockMilliseconds
+        state.clockMilliseconds = other.clockMilliseconds
+        state.tellsPlaces = other.tellsPlaces
         self.state = Mutex(state)
     }
 
@@ -61,7 +63,7 @@ package final class SimulatedStorage: Storage {
         return state.withLock { state in
             SimulatedStorage(
                 image: state.image.afterPowerLoss(survival, using: &choices), seed: seed,
-                clockMilliseconds: state.clockMilliseconds)
+                like: state)
         }
     }
 
@@ -76,8 +78,17 @@ package final class SimulatedStorage: Storage {
         let seed = Seed(random.next())
         return state.withLock { state in
             SimulatedStorage(
-                image: state.image.copy(), seed: seed, clockMilliseconds: state.clockMilliseconds)
+                image: state.image.copy(), seed: seed, like: state)
         }
+    }
+
+    /// Another disk, onto which all files of this one were copied, as by a program for backups:
+    /// with everything that was written, and all of it durable.
+    package func withCopiedFiles(using random: inout SeededGenerator) -> SimulatedStorage {
+        let time = random.next()
+        let whole = afterProcessEnd(using: &random)
+        whole.state.withLock { $0.image = $0.image.copy(madeAt: time) }
+        return whole
     }
 
     /// Faults still to come; each is looked for in this order.
@@ -103,6 +114,12 @@ package final class SimulatedStorage: Storage {
     package var canLink: Bool {
         get { state.withLock { $0.canLink } }
         set { state.withLock { $0.canLink = newValue } }
+    }
+
+    /// Whether a file can be told from its copies.
+    package var tellsPlaces: Bool {
+        get { state.withLock { $0.tellsPlaces } }
+        set { state.withLock { $0.tellsPlaces = newValue } }
     }
 
     package var clockMilliseconds: UInt64 {
@@ -231,6 +248,10 @@ package final class SimulatedStorage: Storage {
         try call(.remove, path) { state throws(StoreError) in
             if state.image.files[path] != nil { state.image.change(.unlink(path)) }
         }
+    }
+
+    package func place(of path: String) -> FilePlace? {
+        state.withLock { $0.tellsPlaces ? $0.image.files[path]?.place : nil }
     }
 
     package func syncDirectory(_ path: String) throws(StoreError) {

@@ -311,6 +311,8 @@ final class GoldenMaker {
 
     init(seed: Seed, author: String = "maker") {
         storage = SimulatedStorage(seed: seed)
+        // The stores lie in other files wherever they are checked out.
+        storage.tellsPlaces = false
         options = StoreOptions(
             durability: .process, author: author, segmentBytes: 1 << 20,
             compactsAutomatically: false, compression: .none)

@@ -51,6 +51,7 @@ struct StateItemTests {
             .disowned(id(&random), isSettled: random.oneIn(2), name: name),
             .forgotten(forgotten, name: name),
             .retired(id(&random), name: name),
+            .copied(id(&random)),
         ]
     }
 

@@ -27,7 +27,7 @@ extension BlockDecoder {
         case .origin: origins.rows.append(try BlockFields.origin(&reader))
         case .entry: try BlockFields.entry(&reader, self, timeBase: timeBase)
         case .dated: break
-        case .renamed: try reader.replica("id")
+        case .renamed, .copied: try reader.replica("id")
         case .dataset, .checkpoint, .seen, .adopted, .disowned, .forgotten, .retired:
             try reader.counted("dataset")
             try takeNamed(item, &reader)
@@ -99,6 +99,7 @@ extension LogItem.Code {
         case .retired: "retired"
         case .entry: "entry"
         case .dated: "dated"
+        case .copied: "copied"
         }
     }
 }

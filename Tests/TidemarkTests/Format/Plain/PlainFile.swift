@@ -46,10 +46,11 @@ struct PlainFile {
         self.number = number
         madeAt = bytes.number(at: 24, 8)
         previousLog = bytes.number(at: 32, 8)
-        capacity = bytes.number(at: 40, 8)
+        capacity = bytes.number(at: 40, 4)
         let own = PlainIdentity(tag: bytes.number(at: 48, 8), secret: Array(bytes[56..<72]))
         self.identity = own
-        try require(kind == .log || previousLog == 0 && capacity == 0, "\(name) is no log")
+        try require(
+            kind == .log || previousLog == 0 && bytes.number(at: 40, 8) == 0, "\(name) is no log")
         try require(identity == nil || own == identity, "\(name) is of another store")
         read = [0..<Self.headerBytes]
     }

@@ -188,7 +188,7 @@ struct PlainStore {
             case 2: try tables.addVector(&reader)
             case 3: try tables.addAuthor(&reader)
             case 4: try tables.addOrigin(&reader)
-            case 11: try rename(try reader.id())
+            case 11, 18: try rename(try reader.id())
             case 16: try add(try PlainEntry(&reader, base: log.madeAt, tables))
             // Of the clock alone, of which nothing is to be read.
             case 17: try require(!reader.isAtEnd, "no entry is dated")
@@ -274,6 +274,9 @@ struct PlainManifest {
                 number: try reader.varint(), fileSize: try reader.varint(),
                 run: try reader.varint())
         }
+        let closedIDs =
+            try reader.isAtEnd ? [] : (0..<(try reader.count())).map { _ in try reader.id() }
+        try require(Set(closedIDs).isSubset(of: formerIDs), "an id was given up that it never had")
         try require(reader.isAtEnd, "the manifest is followed by \(reader.left) bytes")
         try require(
             Set(segments.map(\.number)).count == segments.count
