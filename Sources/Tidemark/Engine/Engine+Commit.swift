@@ -338,11 +338,7 @@ extension EngineState {
             keys: supply.takeKeys(after: old.keyCount)
                 ?? KeyTable(keysExpected: keysExpected(after: old.keyCount)),
             recycler: recycler)
-        log.begin(
-            header: FileHeader(
-                kind: .log, segment: log.number, identity: identity,
-                madeAt: storage.wallClockMilliseconds(), previousLog: old.log.number,
-                capacity: UInt32(log.capacity), place: placeMark(of: log)))
+        begin(log, after: old.log.number)
         durability.end(old.log)
         sealing.append(sealJob(for: old, nextLog: log.number))
         active = next
@@ -375,6 +371,15 @@ extension EngineState {
 extension EngineParts {
     /// By which the log is known again for this very file; 0 if nothing is.
     func placeMark(of log: LogSegment) -> UInt32 { storage.place(of: log.path)?.mark ?? 0 }
+
+    /// - Parameter previous: the number of the log that it follows on; 0 for none.
+    func begin(_ log: LogSegment, after previous: UInt64) {
+        log.begin(
+            header: FileHeader(
+                kind: .log, segment: log.number, identity: identity,
+                madeAt: storage.wallClockMilliseconds(), previousLog: previous,
+                capacity: UInt32(log.capacity), place: placeMark(of: log)))
+    }
 
     fileprivate func makeLog(number: UInt64, payloadBytes: Int) throws(StoreError) -> LogSegment {
         let needed = payloadBytes + Self.logOverhead

@@ -159,12 +159,7 @@ extension EngineState {
         let log = try makeLog(
             number: fileNumbers.draw(), capacity: options.segmentBytes, reserving: 0,
             isPrepared: false)
-        log.begin(
-            header: FileHeader(
-                kind: .log, segment: log.number, identity: identity,
-                madeAt: storage.wallClockMilliseconds(),
-                previousLog: sealing.newestLog ?? 0,
-                capacity: UInt32(log.capacity), place: placeMark(of: log)))
+        begin(log, after: sealing.newestLog ?? 0)
         makeActive(Memtable(log: log, sequenceBase: sequence, recycler: recycler))
         return log
     }

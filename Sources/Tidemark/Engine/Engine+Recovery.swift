@@ -29,6 +29,8 @@ extension EngineState {
         if options.isReadOnly { try checkLogsStillCount() }
         var previous: Memtable?
         var isCut = false
+        // As the newest log says it.
+        var place: UInt32 = 0
         for log in logs {
             guard let header = try header(of: log) else { continue }
             guard !isCut, follows(log, header, on: previous) else {
@@ -41,9 +43,10 @@ extension EngineState {
             let memtable = Memtable(log: log, sequenceBase: sequence, recycler: recycler)
             isCut = try replay(memtable)
             previous = memtable
-            recovery.isCopied = isCopied(log, header)
+            place = header.place
         }
         if let last = previous {
+            recovery.isCopied = !options.isReadOnly && isCopied(last.log, from: place)
             if isCut || options.isReadOnly {
                 makeActive(last)
             } else {
@@ -88,9 +91,9 @@ extension EngineState {
 
     /// Whether the file of a log is not the one in which it was begun. A directory that was copied
     /// has such, and one that was put back from a copy.
-    private func isCopied(_ log: LogSegment, _ header: FileHeader) -> Bool {
-        let place = placeMark(of: log)
-        return place != 0 && header.place != 0 && place != header.place
+    private func isCopied(_ log: LogSegment, from place: UInt32) -> Bool {
+        let present = placeMark(of: log)
+        return present != 0 && place != 0 && present != place
     }
 
     /// Whether a log is the one that comes next.
@@ -291,8 +294,8 @@ extension EngineState {
         sealing.append(sealJob(for: memtable, nextLog: nextLog))
     }
 
-    /// - Parameter isCopied: whether nobody can have written under the present one what this store
-    ///   has not, but for what is not here.
+    /// - Parameter isCopied: whether the present one is given up because the files are copies, so
+    ///   that no dot of it names two writes.
     func takeReplicaID(_ id: ReplicaID, isCopied: Bool) {
         guard id != replicaID else { return }
         // The manifest may have been written since, with the log that says so still unsealed.

@@ -411,7 +411,7 @@ extension EngineState {
 extension Engine {
     /// Draws a new ReplicaID, under which nobody has seen anything yet.
     func renewReplicaID() throws(StoreError) {
-        try renewReplicaID(isCopied: false) { .renamed($0) }
+        try renewReplicaID(isCopied: false)
     }
 
     /// The same for a store whose files are not those that it wrote: they were copied, or put back
@@ -422,18 +422,16 @@ extension Engine {
     /// The log that says so is a copy itself. So another one follows at once, by which the files
     /// are known again.
     func renewCopiedReplicaID() throws(StoreError) {
-        try renewReplicaID(isCopied: true) { .copied($0) }
+        try renewReplicaID(isCopied: true)
         try withLock { (held) throws(StoreError) in
             held.awaitWriter()
             try held.rotate()
         }
     }
 
-    private func renewReplicaID(
-        isCopied: Bool, _ item: (ReplicaID) -> StateItem
-    ) throws(StoreError) {
+    private func renewReplicaID(isCopied: Bool) throws(StoreError) {
         let id = ReplicaID(high: storage.randomUInt64(), low: storage.randomUInt64())
-        let item = item(id)
+        let item: StateItem = isCopied ? .copied(id) : .renamed(id)
         _ = try commitBlock(.disk) { held in
             item.byteCount
         } write: { (held, block, _) throws(StoreError) -> Void? in

@@ -40,7 +40,7 @@ struct LogCopy {
         let madeAt = source.map { $0.log.madeAt } ?? storage.wallClockMilliseconds()
         var buffer = FileHeader(
             kind: .log, segment: number, identity: identity, madeAt: madeAt, previousLog: previous,
-            capacity: UInt32(capacity), place: storage.place(of: file.path)?.mark ?? 0
+            capacity: UInt32(clamping: capacity), place: storage.place(of: file.path)?.mark ?? 0
         ).bytes
         var written: UInt64 = 0
         var isEnded = false

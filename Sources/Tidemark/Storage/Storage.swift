@@ -73,9 +73,6 @@ package struct FilePlace: Hashable, Sendable {
         self.made = made
     }
 
-    /// Of a copy that was made at a time.
-    package func copied(at time: UInt64) -> FilePlace { FilePlace(number: number, made: time) }
-
     /// As the header of a log says it: never 0. Another file has the same once in 2^32.
     var mark: UInt32 {
         let numbers = [number.littleEndian, made.littleEndian]

@@ -164,8 +164,7 @@ extension SyncSession {
                     .between(local, incoming, seen: both), incoming, stored, .ignore, to: &plan,
                     &batch, &settlement)
             }
-            let isComplete = try self.complete(&plan, with: batch)
-            if isComplete { return plan }
+            if try self.complete(&plan, with: batch) { return plan }
             // There is no room for what would have to wait.
             (differing, told) = ([], [])
             return PullPlan()
@@ -234,9 +233,7 @@ extension Record {
         guard version.dot == other.version.dot else { return false }
         return value == other.value || version.time == other.version.time
     }
-}
 
-extension Record {
     /// The same write with what both have seen; nothing if that is what is here.
     fileprivate func united(with other: Record, wiped: VersionVector) -> [ReplicatedWrite] {
         let comparison = Comparison(

@@ -174,3 +174,8 @@ extension DiskImage.Names {
         return directory == "/" || reaches(DiskImage.parent(of: directory))
     }
 }
+
+extension FilePlace {
+    /// Of a copy that was made at a time.
+    fileprivate func copied(at time: UInt64) -> FilePlace { FilePlace(number: number, made: time) }
+}

@@ -89,6 +89,27 @@ struct DissectionTests {
         }
     }
 
+    /// The mark of a log's place is no part of its size, and ids that were given up have names.
+    @Test func aCopyIsNamedAsWell() throws {
+        try fill()
+        let copy = directory["copy"]
+        try Files.copyDirectory(path, to: copy)
+        let store = try Store.open(at: copy, options: quickOptions())
+        try store.close()
+        // No file system that does not tell files from copies has any of this.
+        guard !store.closedReplicaIDs.isEmpty else { return }
+        var fields: [ByteField] = []
+        for file in try Files.list(copy) where file != "LOCK" {
+            let dissection = try Store.dissection(ofFile: file, in: copy)
+            while let part = try dissection.next() { fields += part.fields + part.content }
+        }
+        #expect(!fields.contains { $0.name == "damaged" || $0.name == "content" })
+        #expect(fields.contains { $0.name == "closed id" })
+        #expect(fields.contains { $0.name == "place" && $0.meaning != "not known" })
+        let sizes = fields.filter { $0.name == "bytes it may have" }.compactMap { Int($0.meaning) }
+        #expect(sizes.contains(1 << 20) && sizes.allSatisfy { $0 <= 1 << 20 })
+    }
+
     @Test func fieldsSayWhatTheBytesMean() throws {
         try fill()
         let store = try Store.open(at: path, options: StoreOptions(isReadOnly: true))

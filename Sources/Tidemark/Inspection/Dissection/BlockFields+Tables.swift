@@ -160,6 +160,11 @@ extension BlockFields {
             reader.group = "segment \(number)"
             for name in ["number", "bytes", "run begins with"] { try reader.varint(name) }
         }
+        reader.group = ""
+        guard reader.remaining > 0 else { return }
+        for _ in 0..<(try reader.count("closed ids", eachAtLeast: 16)) {
+            try reader.replica("closed id")
+        }
     }
 
     private static func hexadecimal(_ byte: UInt8) -> String {

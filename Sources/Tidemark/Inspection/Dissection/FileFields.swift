@@ -16,7 +16,10 @@ enum FileFields {
                 HybridTime.meaning(ofMilliseconds: $0)
             }
             try reader.number(8, "log before") { $0 == 0 ? "none" : "\($0)" }
-            try reader.number(8, "bytes it may have")
+            try reader.number(4, "bytes it may have")
+            try reader.number(4, "place") {
+                $0 == 0 ? "not known" : String($0, radix: 16)
+            }
             try reader.number(8, "tag of the store") { String($0, radix: 16) }
             try reader.takeSecret(16, "secret", "of its checksums; not shown")
             try reader.number(8, "checksum") { String($0, radix: 16) }
