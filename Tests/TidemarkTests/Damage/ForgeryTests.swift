@@ -7,9 +7,10 @@ import Testing
 /// knows the format, all files and all numbers, and not the secret: keys, values, authors, names of
 /// datasets, and of what a peer sends the replicas, vectors and positions, too. Each store is
 /// killed, reopened, verified, repaired with and without its manifest, and each file is read by
-/// itself.
+/// itself. At times the store goes on with copies of its files, and takes an id of its own.
 ///
-/// Property: nothing refuses to open, and nothing is read that was not put.
+/// Property: nothing refuses to open, nothing is read that was not put, and no store takes an id or
+/// gives one up but for copies.
 ///
 /// `TIDEMARK_RUNS=n` makes n times as many stores.
 @Suite("Stores full of forgeries")
@@ -31,7 +32,7 @@ struct ForgeryTests {
 
 /// One store, its clients, and what they have put.
 private final class ForgedStore {
-    private let storage: SimulatedStorage
+    private var storage: SimulatedStorage
     private var options: StoreOptions
     private var random: SeededGenerator
     private var forger: Forger
@@ -40,6 +41,8 @@ private final class ForgedStore {
     private var present: [String: [[UInt8]: [UInt8]]] = [:]
     /// Everything that was ever put, whatever became of it.
     private var everPut: Set<[UInt8]> = []
+    /// The ids that the store gave up since its files were copied, and the one that it has.
+    private var ids: [ReplicaID] = []
 
     init(_ seed: Seed) {
         var random = SeededGenerator(seed)
@@ -55,6 +58,7 @@ private final class ForgedStore {
 
     func run() throws {
         var store = try openSimulated(storage, options)
+        ids = [store.replicaID]
         for _ in 0..<(2 + random.below(3)) {
             try write(to: store)
             let disk = storage.afterKill(using: &random)
@@ -63,7 +67,11 @@ private final class ForgedStore {
                 try store.close()
                 try checkFiles(of: storage)
                 options.author = forger.author()
+                let isCopied = random.oneIn(3)
+                if isCopied { storage = storage.withCopiedFiles(using: &random) }
                 store = try openSimulated(storage, options)
+                if isCopied { ids.append(store.replicaID) }
+                try checkIDs(of: store, "opened anew")
             }
         }
         try store.close()
@@ -117,9 +125,11 @@ private final class ForgedStore {
         try checkRepair(repaired, keepsManifest: random.oneIn(2))
         let store = try openSimulated(disk, options)
         try checkAll(of: store, "killed")
+        try checkIDs(of: store, "killed")
         try store.close()
         let again = try openSimulated(disk, options)
         try checkAll(of: again, "opened twice")
+        try checkIDs(of: again, "opened twice")
         try again.close()
         try checkFiles(of: disk)
     }
@@ -138,6 +148,14 @@ private final class ForgedStore {
                     "\(moment), \(Bytes.summary(record.key)) of \(name) is another")
             }
         }
+    }
+
+    private func checkIDs(of store: Store, _ moment: String) throws {
+        let isAsMade =
+            store.replicaID == ids.last && Set(ids).count == ids.count
+            && store.closedReplicaIDs == ids.dropLast()
+        try require(
+            isAsMade, "\(moment), the id is \(store.replicaID) after \(store.closedReplicaIDs)")
     }
 
     private func checkRepair(_ disk: SimulatedStorage, keepsManifest: Bool) throws {
@@ -290,11 +308,13 @@ private struct Forger {
     }
 
     private mutating func part() -> [UInt8] {
-        switch random.below(6) {
+        switch random.below(8) {
         case 0: return emptyBlock()
         case 1, 2: return blocks.isEmpty ? emptyBlock() : anotherBlock()
         case 3: return footers.isEmpty ? header(.sealed) : footer()
         case 4: return header(random.oneIn(2) ? .log : .sealed) + emptyBlock()
+        case 5: return stateBlock()
+        case 6: return manifest.isEmpty ? header(.manifest) : anotherManifest()
         default:
             return manifest.isEmpty ? header(.manifest) : header(.manifest) + manifest.dropFirst(80)
         }
@@ -320,6 +340,50 @@ private struct Forger {
         let identity = identity()
         unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
         return block
+    }
+
+    private mutating func id() -> [UInt8] {
+        random.bytes(16)
+    }
+
+    /// A block with the given content, sealed as well as somebody can without the secret.
+    private mutating func block(
+        _ kind: BlockHeader.Kind, _ content: [UInt8], epoch: UInt16
+    ) -> [UInt8] {
+        var block = [UInt8](repeating: 0, count: 24) + content
+        let header = BlockHeader(
+            storedCount: content.count,
+            mark: kind == .manifest ? UInt32(content.count) : UInt32(random.below(1 << 20)),
+            segment: kind == .manifest ? 0 : number(), kind: kind, epoch: epoch)
+        let identity = identity()
+        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
+        return block
+    }
+
+    /// A block of a log that gives the store other ids, since its files were copied for instance,
+    /// and another dataset.
+    private mutating func stateBlock() -> [UInt8] {
+        var items: [UInt8] = []
+        for _ in 0..<(1 + random.below(4)) {
+            switch random.below(3) {
+            case 0: items += [LogItem.Code.renamed.rawValue] + id()
+            case 1: items += [LogItem.Code.copied.rawValue] + id()
+            default:
+                let name = Array("stolen".utf8)
+                items += [LogItem.Code.dataset.rawValue, UInt8(name.count)] + name
+                items += [9, 1] + [UInt8](repeating: 0, count: 26)
+            }
+        }
+        return block(.operations, items, epoch: random.oneIn(2) ? 0 : 1)
+    }
+
+    /// The store's manifest, by which other ids than before were given up since its files were
+    /// copied.
+    private mutating func anotherManifest() -> [UInt8] {
+        let count = 1 + random.below(3)
+        let closed = (0..<count).flatMap { _ in id() }
+        let content = manifest.dropFirst(FileHeader.byteCount + 24)
+        return header(.manifest) + block(.manifest, content + [UInt8(count)] + closed, epoch: 0)
     }
 
     /// A block of the store in which a byte is another, and maybe the number of its file.
@@ -351,7 +415,8 @@ private struct Forger {
             kind: kind, segment: kind == .manifest ? 0 : number(),
             identity: StoreIdentity(
                 tag: tag, secretLow: random.next(), secretHigh: random.next()),
-            madeAt: 1_790_000_000_000, capacity: 1 << 20
+            madeAt: 1_790_000_000_000, capacity: 1 << 20,
+            place: kind == .log ? UInt32(truncatingIfNeeded: random.next()) : 0
         ).bytes
     }
 }
