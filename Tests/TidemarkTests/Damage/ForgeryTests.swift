@@ -209,6 +209,7 @@ private struct Forger {
     private var blocks: [[UInt8]] = []
     private var footers: [[UInt8]] = []
     private var manifest: [UInt8] = []
+    private static let footerByteCount = 208
 
     init(_ seed: Seed) {
         random = SeededGenerator(seed)
@@ -228,7 +229,10 @@ private struct Forger {
             let number = FileName.number(in: name, ending: ".log") ?? 0
             numbers = 1...max(numbers.upperBound, number + 4)
             guard name.hasSuffix(".log") || name.hasSuffix(".seg") else { continue }
-            if name.hasSuffix(".seg") { footers.append(Array(file.suffix(208))) }
+            // One that is being written has none yet, as while the log of a copy is sealed.
+            if name.hasSuffix(".seg"), file.count >= FileHeader.byteCount + Self.footerByteCount {
+                footers.append(Array(file.suffix(Self.footerByteCount)))
+            }
             var offset = FileHeader.byteCount
             while offset + 24 <= file.count, blocks.count < 60 {
                 let count = Int(file.number64(at: offset + 8) & 0xFFFF_FFFF)
