@@ -11,6 +11,8 @@ struct SimulateOptions {
     /// Whether only the one seed is run.
     var isSingle = false
     var printsTrace = false
+    /// Whether traces say which records have changed.
+    var showsRecords = false
     var plantedBugs: PlantedBugs = []
     var findings: KnownFinding = []
     /// In place of those in the seed; nil to leave these.
@@ -23,9 +25,9 @@ struct SimulateOptions {
     var goesOn = false
 
     static let usage = """
-        usage: Simulate --seed N [--seconds S] [--seeds N] [--only] [--trace] [--bug NAME]
-                        [--traits NAME+NAME...|mixed] [--bugs] [--find dragged]
-                        [--go-on]
+        usage: Simulate --seed N [--seconds S] [--seeds N] [--only] [--trace] [--records]
+                        [--traits NAME+NAME...|mixed] [--bug NAME] [--bugs]
+                        [--find dragged] [--go-on]
         traits: \(SimulatedTraits.named.map(\.name).joined(separator: ", "))
         bugs, in debug builds: \(PlantedBugs.named.map(\.name).joined(separator: ", "))
         """
@@ -37,6 +39,7 @@ struct SimulateOptions {
             switch name {
             case "--only": isSingle = true
             case "--trace": printsTrace = true
+            case "--records": showsRecords = true
             case "--bugs":
                 guard PlantedBugs.arePossible else { return nil }
                 findsBugs = true

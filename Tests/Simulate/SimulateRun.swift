@@ -64,7 +64,9 @@ struct SimulateRun {
             let seed = options.complete(next)
             let (settings, steps) = Nemesis.draw(
                 seed, findings: options.findings, plantedBugs: options.plantedBugs)
-            let outcome = World.run(settings, steps, keepsTrace: options.printsTrace)
+            let outcome = World.run(
+                settings, steps, keepsTrace: options.printsTrace,
+                showsRecords: options.printsTrace && options.showsRecords)
             count(outcome, steps)
             if options.printsTrace { outcome.trace.lines.forEach(say) }
             if options.isSingle {
@@ -121,7 +123,8 @@ struct SimulateRun {
         say("  \(violation)")
         var shrinker = Shrinker(settings, violation.kind)
         let shortest = shrinker.shortest(of: steps)
-        let outcome = World.run(settings, shortest, keepsTrace: true)
+        let outcome = World.run(
+            settings, shortest, keepsTrace: true, showsRecords: options.showsRecords)
         say("\(shortest.count) of \(steps.count) steps, after \(shrinker.runCount) runs:")
         for step in shortest { say("  \(step)") }
         say("the trace of these:")

@@ -140,6 +140,13 @@ final class SimulatedReplica: @unchecked Sendable {
             && knowledge.vector.dots.allSatisfy { ids.contains($0.replica) }
     }
 
-    /// Every id under which it has written.
+    /// Every id under which it has written, or a store of whose files its own are copies.
     var ids: [ReplicaID] { store.map { [$0.replicaID] + $0.formerReplicaIDs } ?? [] }
+
+    /// Every id under which it alone has written, since its files were copied if they were.
+    var ownIDs: [ReplicaID] {
+        guard let store else { return [] }
+        let closed = store.closedReplicaIDs
+        return ids.filter { !closed.contains($0) }
+    }
 }

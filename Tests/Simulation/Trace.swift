@@ -17,4 +17,9 @@ package struct Trace: Sendable {
         lineCount += 1
         if keepsLines { lines.append(line) }
     }
+
+    /// Adds a line for a reader, which is no part of what happened.
+    mutating func remark(_ line: String) {
+        if keepsLines { lines.append(line) }
+    }
 }

@@ -59,6 +59,9 @@ extension World {
     /// Buries a replica whose power failed, and has it come up again later.
     func fallSilent(_ replica: SimulatedReplica) {
         guard let remains = replica.remains else { return }
+        // It may have been handed something in an exchange that has not come to its end. What is
+        // on its way down can maybe not be read any more.
+        for key in allKeys { try? noteHandedOver(replica, key) }
         crashCount += 1
         note("\(replica.index): the power fails")
         replica.storage.observe(nil)

@@ -117,9 +117,8 @@ extension World {
 
     /// Notes what a replica has, for when it is down, or has something else.
     func noteHandedOver(_ replica: SimulatedReplica, _ key: ModelKey) throws(StoreError) {
-        guard settings.policy.isUnion, settings.traits.contains(.parts), replica.isUp else {
-            return
-        }
+        guard settings.policy.isUnion, settings.traits.contains(.parts), replica.store != nil
+        else { return }
         var records = try replica.record(key).map { [$0] } ?? []
         records += try held(replica, key)
         for record in records {
@@ -157,7 +156,7 @@ extension World {
                     record.version.vector.contains(write.dot)
                 else { continue }
                 let dot = record.version.dot
-                guard dot == was.beside || !replica.ids.contains(dot.replica) else { continue }
+                guard dot == was.beside || !replica.ownIDs.contains(dot.replica) else { continue }
                 let left = WriteModel.numbers(in: record.value ?? [])
                 let lost = was.numbers.subtracting(left)
                 model.allowLossByDate(of: lost, under: write.key)

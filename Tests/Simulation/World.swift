@@ -54,7 +54,10 @@ package final class World: @unchecked Sendable {
     /// The outcome stands; what still goes on is led to its end.
     private(set) var isOver = false
 
-    private init(_ settings: SimulationSettings, keepsTrace: Bool) {
+    /// What stands in each replica's records as the trace last said; nil if it does not say.
+    private var shownRecords: [[ModelKey: String]]?
+
+    private init(_ settings: SimulationSettings, keepsTrace: Bool, showsRecords: Bool) {
         self.settings = settings
         trace = Trace(keepsLines: keepsTrace)
         var random = SeededGenerator(Seed(settings.seed.rawValue ^ 0x5EED))
@@ -62,13 +65,19 @@ package final class World: @unchecked Sendable {
             SimulatedReplica($0, settings, random: &random)
         }
         model.hasFarClock = settings.traits.contains(.clocks)
+        if showsRecords { shownRecords = replicas.map { _ in [:] } }
     }
 
     /// Runs a schedule to its end, or to the first violation.
+    ///
+    /// - Parameter showsRecords: whether the trace says after each line which records have changed.
+    ///   They are read for that, of which a store may notice: so the run may be another one.
     package static func run(
-        _ settings: SimulationSettings, _ steps: [Step], keepsTrace: Bool = false
+        _ settings: SimulationSettings, _ steps: [Step], keepsTrace: Bool = false,
+        showsRecords: Bool = false
     ) -> SimulationOutcome {
-        let simulation = World(settings, keepsTrace: keepsTrace)
+        let simulation = World(
+            settings, keepsTrace: keepsTrace || showsRecords, showsRecords: showsRecords)
         simulation.run(steps)
         return SimulationOutcome(
             violation: simulation.violation, trace: simulation.trace,
@@ -116,6 +125,22 @@ package final class World: @unchecked Sendable {
     func note(_ line: String) {
         guard !isOver else { return }
         trace.append("\(time.now) \(line)")
+        if shownRecords != nil { showRecords() }
+    }
+
+    private func showRecords() {
+        for (place, replica) in replicas.enumerated() where replica.isUp {
+            for dataset in 0..<settings.datasetCount {
+                for number in 0..<settings.keyCount {
+                    let key = ModelKey(dataset: dataset, number: number)
+                    let record = try? replica.record(key)
+                    let text = "\(Self.text(record)) \(record.map { "\($0.version.vector)" } ?? "")"
+                    let before = shownRecords?[place].updateValue(text, forKey: key)
+                    guard text != before ?? "nothing " else { continue }
+                    trace.remark("    \(place) has d\(dataset)/k\(number): \(text)")
+                }
+            }
+        }
     }
 
     func fail(_ kind: Violation.Kind, _ text: String) {

@@ -172,6 +172,26 @@ struct EqualityTests {
         #expect(last.overlooked == 0 && last.pulled + last.pushed == 0)
     }
 
+    /// A has forgotten a deletion when C, which keeps a part, hands on that it has won over a write
+    /// of C's. B has a deletion that has seen more than what A has forgotten.
+    @Test(arguments: ExchangeRole.allCases)
+    func aDeletionThatOneSideHasForgottenIsNoDifference(_ role: ExchangeRole) async throws {
+        try c.dataset().setSyncScope(.prefix("x"))
+        let lost = try c.dataset().put("mine", for: "x")
+        a.clock.putForward(bySeconds: 10)
+        try a.dataset().delete("x")
+        try await exchange(b, .asker, with: a)
+        try await exchange(c, .asker, with: b)
+        try a.store.compact()
+        try await exchange(c, .asker, with: a)
+        #expect(try a.dataset().vector.contains(lost))
+        let result = try await exchange(b, role, with: a, every: .zero)
+        #expect(result.isComplete && result.overlooked == 0)
+        #expect(try a.dataset().record(for: "x", includingDeleted: true) == nil)
+        #expect(try b.dataset().record(for: "x", includingDeleted: true)?.isDeleted == true)
+        #expect(try a.dataset().vector == b.dataset().vector)
+    }
+
     /// Either the one that has a deletion of the key forgets it, or the other one a later one.
     private func forget(_ key: String, _ deleterForgets: Bool) async throws {
         for replica in [b, c] { try replica.store.retire(a.store.replicaID) }

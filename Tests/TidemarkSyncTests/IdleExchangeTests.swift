@@ -50,6 +50,21 @@ struct IdleExchangeTests {
         #expect(b.store.datasetStatesInMemory <= statesBefore.1)
     }
 
+    /// After a restart nothing is left of the dataset but the part that is to be kept of it.
+    @Test func aPartOfADatasetThatNobodyHasYetIsPassedOver() async throws {
+        _ = try await exchange()
+        let dataset = try #require(try a.store.datasetForSync("plans", creating: true))
+        try dataset.setSyncScope(.prefix("key"))
+        try a.reopen()
+        #expect(try a.store.datasetForSync("plans", creating: false) == nil)
+        #expect(try await exchange().datasets == 0)
+        let idle = try await exchange()
+        #expect(idle.messages == 1 && idle.datasets == 0)
+        for key in ["key", "other"] { try b.dataset("plans").put("theirs", for: key) }
+        #expect(try await exchange().datasets == 1)
+        #expect(try a.dataset("plans").records().collect().map(\.keyText) == ["key"])
+    }
+
     @Test func aChangeOnEitherSideIsSeen() async throws {
         try put(50, a)
         _ = try await exchange()

@@ -64,7 +64,7 @@ struct AllDatasets {
             let ownMark = try store.changeMark()
             guard let changed = try store.datasetsChanged(since: begin) else { return }
             let met = run.met
-            var unsettled = Set(changed).subtracting(met)
+            var unsettled = Set(changed).subtracting(met).subtracting(run.absent)
             for name in met {
                 let dataset = try store.datasetForSync(name, creating: false)
                 let ours = try dataset.map { dataset throws(StoreError) in

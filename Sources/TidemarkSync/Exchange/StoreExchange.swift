@@ -58,6 +58,11 @@ struct StoreExchange: Sendable {
         var report = SyncReport()
         /// What the peer last told of those datasets whose exchange ended well.
         var remotes: [String: PeerKnowledge] = [:]
+        /// Whether nobody named the datasets. What neither side has is then passed over: a part of
+        /// a dataset may have been chosen before there is any.
+        var isOfAll = false
+        /// What was passed over so.
+        var absent: Set<String> = []
 
         /// All datasets that had their turn.
         var met: Set<String> { Set(report.datasets.map(\.dataset)) }
@@ -113,6 +118,7 @@ struct StoreExchange: Sendable {
     /// All datasets of both sides: all in which anything has changed since the last time, if that
     /// is known, else each.
     private func exchangeAll(_ run: inout Run) async throws(SyncError) {
+        run.isOfAll = true
         let start = try AllDatasets(store)
         let marks = options.isFull || options.looksAtAll || options.isDryRun ? [] : start.marks
         var hello = try await greet(names: nil, after: nil, marks: marks, &run)
@@ -178,6 +184,7 @@ struct StoreExchange: Sendable {
     ) async throws(SyncError) {
         let greetings = Dictionary(
             hello.answer.datasets.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let names = try run.isOfAll ? present(names, greetings, &run) : names
         let (outcomes, end) = await withTaskGroup(of: (Int, Ended).self) { group in
             var outcomes = [Ended?](repeating: nil, count: names.count)
             var end: SyncError?
@@ -204,6 +211,24 @@ struct StoreExchange: Sendable {
             run.remotes[name] = ended?.remote
         }
         if let end { throw end }
+    }
+
+    /// Those of the names of which either side has a dataset.
+    private func present(
+        _ names: [String], _ greetings: [String: DatasetGreeting], _ run: inout Run
+    ) throws(SyncError) -> [String] {
+        try engine { () throws(StoreError) in
+            var present: [String] = []
+            for name in names {
+                let isHere = try store.datasetForSync(name, creating: false) != nil
+                if isHere || greetings[name]?.knowledge != nil {
+                    present.append(name)
+                } else {
+                    run.absent.insert(name)
+                }
+            }
+            return present
+        }
     }
 
     /// What became of a dataset.

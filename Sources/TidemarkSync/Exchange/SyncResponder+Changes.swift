@@ -158,12 +158,23 @@ extension SyncResponder {
         }
         let plan: Plan
         do throws(SyncError) {
+            try forgetSupersededConflicts(of: dataset)
             plan = try apply(request, to: dataset, checkpoint, isPart: isPart)
         } catch {
             guard error.isOfLateness else { throw error }
             return try answer(.late, after: nil, request, dataset)
         }
         return try answer(plan.outcome, after: plan, request, dataset)
+    }
+
+    /// What waits since this store asked somebody may have been settled by others since. As long
+    /// as it waited, nothing that an asker has seen would ever be claimed by one who asks nobody.
+    private func forgetSupersededConflicts(of dataset: Dataset) throws(SyncError) {
+        try engine(dataset.name) { () throws(StoreError) in
+            guard try !TimedNotes(which: .pending, dataset: dataset).isEmpty() else { return }
+            try PendingBook.forgetSuperseded(
+                in: dataset, disputed: Set(BatonBook(dataset).disputed))
+        }
     }
 
     /// - Throws: also what says that one of the two sides is late.

@@ -150,6 +150,8 @@ extension SyncSession {
                     continue
                 }
                 guard let record = incoming ?? local else { continue }
+                // A deletion that one side has forgotten is no difference, whatever it has seen.
+                if record.isDeleted, local == nil || incoming == nil { continue }
                 differing.append(key)
                 bytes += key.count + (record.value?.count ?? 0)
                 guard let local, let incoming else {

@@ -108,23 +108,10 @@ extension SyncSession {
         }
     }
 
-    /// Lets go of what waits and has been superseded by what is here, without asking anybody.
     func forgetSuperseded() throws(SyncError) {
-        let book = try openBook()
-        var superseded: [PendingBook.Entry] = []
-        for entry in book.entries where !isDisputed(entry.version.dot) {
-            let local = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.storedRecord(for: entry.key)
-            }
-            if local?.version.vector.contains(entry.version.dot) ?? false {
-                superseded.append(entry)
-            }
-        }
-        guard !superseded.isEmpty else { return }
+        let disputed = doubted.union(peerDisputed)
         try engine(dataset.name) { () throws(StoreError) in
-            var batch = ReplicationBatch()
-            batch.notes = try book.notes(removing: superseded)
-            _ = try dataset.replicate(batch)
+            try PendingBook.forgetSuperseded(in: dataset, disputed: disputed)
         }
     }
 

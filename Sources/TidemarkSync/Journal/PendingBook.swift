@@ -145,6 +145,28 @@ struct PendingBook {
         return entries.map { SystemNote(in: home, key: list.key(at: $0.time), value: nil) }
     }
 
+    /// Lets go of what waits and has been superseded by what is here, without asking anybody.
+    /// O(what waits).
+    ///
+    /// - Parameter disputed: ids under which a dot may name two writes: what waits under one of
+    ///   them stays.
+    static func forgetSuperseded(
+        in dataset: Dataset, disputed: Set<ReplicaID>
+    ) throws(StoreError) {
+        let book = try PendingBook(dataset)
+        var superseded: [Entry] = []
+        for entry in book.entries where !disputed.contains(entry.version.dot.replica) {
+            let local = try dataset.storedVersion(of: entry.key)
+            if local?.version.vector.contains(entry.version.dot) ?? false {
+                superseded.append(entry)
+            }
+        }
+        guard !superseded.isEmpty else { return }
+        var batch = ReplicationBatch()
+        batch.notes = try book.notes(removing: superseded)
+        _ = try dataset.replicate(batch)
+    }
+
     // MARK: - As bytes
 
     private static let form: UInt8 = 1

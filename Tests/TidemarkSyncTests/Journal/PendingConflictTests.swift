@@ -190,6 +190,22 @@ struct PendingConflictTests {
         try expectEqual([a, b])
     }
 
+    /// A hub asks nobody; what waits there came with the files of one that did.
+    @Test func whatOthersHaveSettledIsLetGoByOneThatAsksNobody() async throws {
+        try await makeConflict()
+        try await expectPending(a, b)
+        for _ in 0..<3 { try await exchange(b, a, .lastWriterWins) }
+        #expect(try a.dataset().pendingConflicts().isEmpty)
+        #expect(try a.dataset().vector == b.dataset().vector)
+        try expectEqual([a, b])
+        // What nobody has settled stays.
+        try put("ours again", a)
+        try put("theirs again", b)
+        try await expectPending(a, b)
+        try await exchange(c, a, .lastWriterWins)
+        #expect(try a.dataset().pendingConflicts().count == 1)
+    }
+
     @Test func aLaterVersionTakesThePlaceOfTheOneThatWaits() async throws {
         try await makeConflict()
         try await expectPending(a, b)

@@ -77,4 +77,20 @@ struct UntoldPartTests {
         #expect(next.conflicts == 1)
         #expect(try hub.dataset().text("b/1") == "hub again")
     }
+
+    /// The part has come to the end of the changes of the other, of which it took what belongs to
+    /// it: nothing that does not may go from there for that.
+    @Test func aPartDoesNotPassForOneThatHasAll() async throws {
+        for key in ["a/1", "b/1"] { try put("open", key, other) }
+        try part.dataset().setSyncScope(.prefix("a/"))
+        try await part.dataset().synchronize(with: other.transport)
+        try other.dataset().setSyncScope(.prefix("a/"))
+        let error = await #expect(throws: SyncError.self) {
+            try await other.dataset().synchronize(with: part.transport)
+        }
+        #expect(error?.code == .partialReplica)
+        #expect(try other.dataset().count() == 2)
+        try await other.dataset().synchronize(with: hub.transport)
+        #expect(try hub.dataset().count() == 2 && other.dataset().count() == 1)
+    }
 }
