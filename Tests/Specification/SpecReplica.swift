@@ -115,7 +115,8 @@ package struct SpecReplica: Hashable, Sendable {
     // MARK: - Writes
 
     /// Rule: a write descends from all that the dataset has seen, and from the record that it
-    /// replaces; it gets the next counter and a later time than everything seen.
+    /// replaces, but for dots in doubt; it gets the next counter and a later time than everything
+    /// seen.
     package mutating func write(
         _ name: SpecWriteName, key: Int, isDeleted: Bool, of writes: SpecWrites,
         _ mistakes: SpecMistakes
@@ -124,7 +125,7 @@ package struct SpecReplica: Hashable, Sendable {
         if !outstanding.isEmpty, let local = records[key],
             !mistakes.contains(.writesDescendFromTheVectorAlone)
         {
-            seen.formUnion(local.version.vector)
+            seen.formUnion(local.version.vector.removing(doubtedIDs))
         }
         var replaced = known.union(name.set)
         if let local = records[key] { replaced.formUnion(local.replaced) }
@@ -193,6 +194,14 @@ package struct SpecReplica: Hashable, Sendable {
             replaced: replaced, at: time ?? clock)
     }
 
+    /// Former ids under which two stores wrote, of which nothing is claimed: a dot of theirs may
+    /// name another write elsewhere.
+    var doubtedIDs: SpecIDs {
+        var ids = SpecIDs()
+        for id in ownIDs where vector[id] == 0 && outstanding[id] > 0 { ids.insert(id) }
+        return ids
+    }
+
     // MARK: - Forgetting
 
     /// What every peer that is waited for has seen; nil if there is none.
@@ -217,6 +226,7 @@ package struct SpecReplica: Hashable, Sendable {
 
     /// Rule: a tombstone goes once every registered peer has seen it, or with age once any has;
     /// what it had seen is noted. Where nobody else ever had a part, it goes and nothing is noted.
+    /// While anything is in doubt all stay, since they do not say what they were written over.
     ///
     /// - Returns: the keys whose tombstones went without a note; nil if there was none to go.
     mutating func forget(isAged: Bool, _ mistakes: SpecMistakes) -> [Int]? {
@@ -231,6 +241,7 @@ package struct SpecReplica: Hashable, Sendable {
             if isSolitary {
                 unnoted.append(key)
             } else {
+                guard doubtedIDs.isEmpty else { continue }
                 let hasPassed = passed?.covers(version.vector) ?? false
                 guard hasPassed || isAged && !isDirty(version.dot), vector.covers(version.vector)
                 else { continue }

@@ -62,6 +62,37 @@ struct ForkDetailTests {
         #expect(texts[0] == "again" || texts[0] == "again+first 0")
     }
 
+    /// A conflict waits, and the dispute with it. What is written meanwhile over a record under a
+    /// disputed dot has not seen what others have under that dot.
+    @Test(arguments: ExchangeRole.allCases)
+    func aWriteWhileADisputeWaitsHidesNothing(_ role: ExchangeRole) async throws {
+        try a.dataset().put("first", for: "key 0")
+        try a.backUp()
+        try a.dataset().put("lost", for: "key 1")
+        try a.dataset().put("lost", for: "key 2")
+        try await a.dataset().synchronize(with: b.transport)
+        try a.restore()
+        try a.dataset().put("again", for: "key 1")
+        try a.dataset().put("again", for: "key 2")
+        let id = a.store.replicaID
+        let (from, to) = role == .asker ? (a, b) : (b, a)
+        let error = await #expect(throws: SyncError.self) {
+            try await from.dataset().synchronize(
+                with: to.transport, options: SyncOptions(policy: .leavePending))
+        }
+        #expect(error?.code == .conflictPending && a.store.replicaID != id)
+        try a.dataset().put("mine", for: "key 1")
+        try a.dataset().delete("key 2")
+        try a.store.compact()
+        let policy = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        for _ in 0..<2 {
+            try await from.dataset().synchronize(with: to.transport, options: policy)
+        }
+        try expectEqual([a, b])
+        #expect(try a.dataset().text("key 1") == "lost+mine")
+        #expect(try a.dataset().text("key 2") == "lost")
+    }
+
     /// What was written after the disk went back, while the clock stood behind that of the writes
     /// that were lost, seems to be an ancestor of theirs.
     @Test(arguments: ExchangeRole.allCases)

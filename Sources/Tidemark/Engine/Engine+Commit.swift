@@ -108,6 +108,22 @@ extension EngineState {
             ? StateItem.dataset(state, state.lifecycle).byteCount : 0
     }
 
+    /// Former ids of this store under which another one wrote, too, as long as the dataset claims
+    /// to have seen nothing of them: a dot of theirs may name another write elsewhere.
+    func doubtedIDs(in state: DatasetState) -> [ReplicaID] {
+        guard !state.outstanding.isEmpty else { return [] }
+        return manifest.formerReplicaIDs.filter { id in
+            state.vector[id] == 0 && state.outstanding[id] > 0
+                && !manifest.closedReplicaIDs.contains(id)
+        }
+    }
+
+    /// What of a record's vector a write says that replaces it: nothing of ids in doubt, or it
+    /// would hide what others have under the same dots, and nobody here has seen.
+    func certain(_ vector: VersionVector, in state: DatasetState) -> VersionVector {
+        doubtedIDs(in: state).reduce(vector) { $0.removing($1) }
+    }
+
     /// While an exchange is unfinished the dataset's vector does not cover all that lies here:
     /// what the write replaces is looked at, so that it descends from just that. nil if the
     /// dataset's vector covers it.
@@ -116,8 +132,8 @@ extension EngineState {
             of: staged.key, in: staged.state.recordsID, sequenceMax: .max
         ) { (entry, tables) throws(StoreError) -> VersionVector? in
             guard let entry, let tables else { return nil }
-            let version = tables.version(of: entry)
-            return staged.state.vector.covers(version.vector) ? nil : version.vector
+            let seen = certain(tables.version(of: entry).vector, in: staged.state)
+            return staged.state.vector.covers(seen) ? nil : seen
         }
     }
 

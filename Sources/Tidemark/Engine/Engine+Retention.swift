@@ -22,7 +22,7 @@ extension Engine {
     func retention(of dataset: DatasetID) throws(StoreError) -> Retention {
         let isSystem = Limits.systemDatasetNumbers.contains(dataset)
         let agedBefore = isSystem ? .max : agedBefore
-        let (kept, name) = try withState(numbered: dataset) { held, state in
+        let (kept, name, isAwaited) = try withState(numbered: dataset) { held, state in
             let own = ownIDs
             let retention = Retention(
                 isLive: state?.recordsID == dataset || held.datasetNumbers.isRetiring(dataset),
@@ -32,26 +32,33 @@ extension Engine {
                 tombstones: isSystem
                     ? TombstoneRule(isSolitary: true)
                     : state.map { held.tombstoneRule(for: $0) } ?? .keepAll)
-            return (retention, state?.name)
+            return (retention, state?.name, state?.peers.isEmpty == false)
         }
-        // Of a key to which a write is held, a tombstone says whether that still counts.
-        guard let name, !kept.tombstones.isSolitary, try isHoldingWrites(to: name) else {
-            return kept
-        }
+        guard let name, !kept.tombstones.isSolitary else { return kept }
         var retention = kept
-        retention.tombstones = .keepAll
+        if try keepsAnything(of: name, in: .quarantine) {
+            // Of a key to which a write is held, a tombstone says whether that still counts.
+            retention.tombstones = .keepAll
+        } else if !isAwaited, try keepsAnything(of: name, in: .scopes) {
+            // Who keeps a part tells nobody what is forgotten here. So that no peer is waited for
+            // is not enough: one must have a deletion before it goes.
+            retention.tombstones.passed = nil
+            retention.tombstones.isAllPassed = false
+        }
         return retention
     }
 
-    /// Whether a write to a dataset is held because of its date, in the store's own dataset
-    /// ``SystemDataset/quarantine``. One look.
-    private func isHoldingWrites(to name: String) throws(StoreError) -> Bool {
-        let quarantine = SystemDataset.quarantine.number
-        // Most stores never held anything.
-        guard try withState(numbered: quarantine, { $1 != nil }) else { return false }
+    /// Whether one of the store's own datasets has anything about a dataset: that a write to it is
+    /// held because of its date, that only a part of it is kept. One look.
+    private func keepsAnything(
+        of name: String, in system: SystemDataset
+    ) throws(StoreError) -> Bool {
+        // Most stores have neither.
+        guard try withState(numbered: system.number, { $1 != nil }) else { return false }
         var steps = try ScanSteps(
-            momentAsStored(), dataset: quarantine, range: .prefix(SystemDataset.prefix(of: name)),
-            order: .forward, includingDeleted: false)
+            momentAsStored(), dataset: system.number,
+            range: .prefix(SystemDataset.prefix(of: name)), order: .forward,
+            includingDeleted: false)
         return try steps.next { _, _ in true } ?? false
     }
 
@@ -69,6 +76,8 @@ extension EngineState {
         guard !options.make(.collectTombstonesEarly) else {
             return TombstoneRule(isSolitary: true)
         }
+        // What a tombstone was written over it does not say while that is in doubt.
+        guard doubtedIDs(in: state).isEmpty else { return .keepAll }
         var rule = TombstoneRule()
         // What was written under a former id others may have, though a backup from which this store
         // came knows nothing of them.

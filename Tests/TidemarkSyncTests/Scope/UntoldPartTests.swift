@@ -78,6 +78,22 @@ struct UntoldPartTests {
         #expect(try hub.dataset().text("b/1") == "hub again")
     }
 
+    /// Nobody is told what was forgotten here, so that nobody else would ever hear of it.
+    @Test func aDeletionStaysUntilAPeerHasItAlsoIfNoneIsWaitedFor() async throws {
+        for key in ["a/1", "b/1"] { try put("open", key, hub) }
+        try await part.dataset().synchronize(with: hub.transport)
+        for key in ["a/1", "b/1"] { try part.dataset().delete(key) }
+        try part.dataset().setSyncScope(.prefix("a/"))
+        #expect(try part.store.retire(hub.store.replicaID) == 1)
+        try part.store.compact()
+        #expect(try part.dataset().knowledge().forgotten.isEmpty)
+        try await part.dataset().synchronize(with: hub.transport)
+        #expect(try hub.dataset().count() == 0)
+        try part.store.compact()
+        let tombstone = try part.dataset().record(for: "a/1", includingDeleted: true)
+        #expect(tombstone == nil)
+    }
+
     /// The part has come to the end of the changes of the other, of which it took what belongs to
     /// it: nothing that does not may go from there for that.
     @Test func aPartDoesNotPassForOneThatHasAll() async throws {
