@@ -120,6 +120,19 @@ extension World {
         }
     }
 
+    /// Settles everything that waits.
+    func settleAll(at place: Int) {
+        attempt("reading what waits at \(place)") { () throws(StoreError) in
+            for dataset in 0..<settings.datasetCount {
+                let found = try replicas[place].store?.datasetForSync(
+                    SimulatedReplica.name(dataset), creating: false)
+                while violation == nil, try found?.pendingConflicts().isEmpty == false {
+                    settle(place, dataset)
+                }
+            }
+        }
+    }
+
     // MARK: - Merged datasets
 
     /// The first dataset is to take in the second one: whoever exchanges it is told.

@@ -77,6 +77,29 @@ struct ForkTests {
         try expectText(b, 30..<30 + counts.1, "copy")
     }
 
+    /// The copy is made while the dispute waits. That both have the same under the disputed dot
+    /// proves nothing: a third replica has what was lost.
+    @Test func copiesOfAForkedStoreDoNotConfirmEachOther() async throws {
+        try fill(a, 0..<3, "first")
+        try a.backUp()
+        try a.dataset().put("lost", for: "key 5")
+        try await exchange(a, with: b)
+        try a.restore()
+        try a.dataset().put("again", for: "key 5")
+        await #expect(throws: SyncError.self) {
+            try await a.dataset().synchronize(
+                with: b.transport, options: SyncOptions(policy: .leavePending))
+        }
+        let twin = try a.copied(as: "twin")
+        let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        for (one, other) in [(twin, a), (b, a), (twin, a), (b, twin)] {
+            try await one.dataset().synchronize(with: other.transport, options: union)
+        }
+        try expectEqual([a, b, twin])
+        #expect(try b.dataset().text("key 5") == "again+lost")
+        try expectText(b, 0..<3, "first")
+    }
+
     // MARK: - What a forked store knew to be there
 
     /// How far its changes had come is noted at its peer under the id that it had before.

@@ -11,7 +11,7 @@ import Tidemark
 // It claims no more to have seen anything under that id, so its peer gives it all that it has of
 // it. The asking side, whichever of the two it is, compares each record of the other side with its
 // own, and what is found under a disputed dot on the forked side is
-// - confirmed, if the other side has the very same write;
+// - confirmed, if the other side has the very same write, and has not given up the same id;
 // - superseded, if the other side has a version that descends from it, and either the forked side
 //   knew before that the other one has the write (but of an id of others that both dispute), or the
 //   policy would take one of the two anyway and the descendant is not older by the clock, which a
@@ -74,14 +74,24 @@ extension SyncSession {
         let both = stripped(doubtful).union(certain.version.vector)
         switch certain.version.relation(to: doubtful.version) {
         case .same:
-            return certain.version.time == doubtful.version.time
-                && certain.value == doubtful.value ? .confirmed : .settle(seen: both)
+            guard certain.version.time == doubtful.version.time, certain.value == doubtful.value
+            else { return .settle(seen: both) }
+            return isOfBoth(local.version.dot.replica)
+                ? .rewrite(local, seen: stripped(local)) : .confirmed
         case .descendant where isBelieved(certain, toDescendFrom: doubtful, isLocal: isLocal):
             // If it is the one that is here already, it goes to the peer with the push.
             return isLocal ? .superseded : .confirmed
         case .ancestor, .descendant, .concurrent:
             return .between(doubtful, certain, seen: both)
         }
+    }
+
+    /// Whether both sides have had an id and gave it up: then one may be a copy of the other, made
+    /// after that one's disk went back. What both have under it proves nothing: some third store
+    /// may have what was lost.
+    private func isOfBoth(_ id: ReplicaID) -> Bool {
+        doubted.contains(id) && peerDisputed.contains(id) && !contestedByPeer.contains(id)
+            && store.ownIDs.contains(id)
     }
 
     /// Whether a version that seems to descend from a doubtful one does: for certain if its side
