@@ -214,8 +214,7 @@ extension EngineState {
             return version.dot
         case .resolve(_, let seen, let expiresAt):
             see(seen.time)
-            let replaced = certain(write.expected?.vector ?? VersionVector(), in: state)
-            let both = seen.vector.union(replaced)
+            let both = seen.vector.union(write.expected?.vector ?? VersionVector())
             state.noteApplied(both)
             return appendLocal(
                 state, kind: kind, key: key, value: value, expiresAt: expiresAt ?? 0,
