@@ -130,15 +130,12 @@ package final class World: @unchecked Sendable {
 
     private func showRecords() {
         for (place, replica) in replicas.enumerated() where replica.isUp {
-            for dataset in 0..<settings.datasetCount {
-                for number in 0..<settings.keyCount {
-                    let key = ModelKey(dataset: dataset, number: number)
-                    let record = try? replica.record(key)
-                    let text = "\(Self.text(record)) \(record.map { "\($0.version.vector)" } ?? "")"
-                    let before = shownRecords?[place].updateValue(text, forKey: key)
-                    guard text != before ?? "nothing " else { continue }
-                    trace.remark("    \(place) has d\(dataset)/k\(number): \(text)")
-                }
+            for key in allKeys {
+                let record = try? replica.record(key)
+                let text = "\(Self.text(record)) \(record.map { "\($0.version.vector)" } ?? "")"
+                let before = shownRecords?[place].updateValue(text, forKey: key)
+                guard text != before ?? "nothing " else { continue }
+                trace.remark("    \(place) has d\(key.dataset)/k\(key.number): \(text)")
             }
         }
     }

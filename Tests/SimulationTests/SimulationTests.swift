@@ -48,9 +48,8 @@ struct SimulationTests {
         expectNothing(in: seeds, exchangesMin: 100)
     }
 
-    /// Parts whose scopes change, and clocks that go by hours: of these one run in some hundreds,
-    /// or thousands, ends with a finding that is not mended yet, so the runs are always
-    /// the same. The article on the simulation says which.
+    /// Parts whose scopes change, and clocks that go by hours: too few of these were run since the
+    /// last finding was mended, so the runs are always the same. See the article on the simulation.
     @Test(arguments: ["parts", "clocks"])
     func nothingIsFoundInTheseRuns(_ name: String) throws {
         let traits = try #require(SimulatedTraits(name))

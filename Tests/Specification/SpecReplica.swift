@@ -234,6 +234,7 @@ package struct SpecReplica: Hashable, Sendable {
         var hasForgotten = false
         let isSolitary = isSolitary || mistakes.contains(.collectTombstonesEarly)
         let passed = seenByAllPeers
+        let isInDoubt = !doubtedIDs.isEmpty
         var next = noted
         for key in 0..<2 {
             guard let record = records[key], record.isDeleted else { continue }
@@ -241,7 +242,7 @@ package struct SpecReplica: Hashable, Sendable {
             if isSolitary {
                 unnoted.append(key)
             } else {
-                guard doubtedIDs.isEmpty else { continue }
+                guard !isInDoubt else { continue }
                 let hasPassed = passed?.covers(version.vector) ?? false
                 guard hasPassed || isAged && !isDirty(version.dot), vector.covers(version.vector)
                 else { continue }

@@ -15,6 +15,15 @@ struct ForkDetailTests {
     private let smallPages = SyncOptions(pageRecordsMax: 3)
     private let union = SyncOptions(policy: .custom { .value(joinedText(of: $0)) })
 
+    /// b has two writes that a will not have when its backup is put back.
+    private func writeWhatIsLost() async throws {
+        try a.dataset().put("first", for: "key 0")
+        try a.backUp()
+        try a.dataset().put("lost", for: "key 1")
+        try a.dataset().put("lost", for: "key 2")
+        try await a.dataset().synchronize(with: b.transport)
+    }
+
     @Test(arguments: [true, false])
     func aCopyThatMeetsItsOriginalTakesANewIdAndGoesOn(copyAsks: Bool) async throws {
         try fill(a, 0..<3, "first")
@@ -66,11 +75,7 @@ struct ForkDetailTests {
     /// disputed dot has not seen what others have under that dot.
     @Test(arguments: ExchangeRole.allCases)
     func aWriteWhileADisputeWaitsHidesNothing(_ role: ExchangeRole) async throws {
-        try a.dataset().put("first", for: "key 0")
-        try a.backUp()
-        try a.dataset().put("lost", for: "key 1")
-        try a.dataset().put("lost", for: "key 2")
-        try await a.dataset().synchronize(with: b.transport)
+        try await writeWhatIsLost()
         try a.restore()
         try a.dataset().put("again", for: "key 1")
         try a.dataset().put("again", for: "key 2")
@@ -97,11 +102,7 @@ struct ForkDetailTests {
     /// that were lost, seems to be an ancestor of theirs.
     @Test(arguments: ExchangeRole.allCases)
     func aClockThatWentBackWithTheDiskHidesNothing(_ role: ExchangeRole) async throws {
-        try a.dataset().put("first", for: "key 0")
-        try a.backUp()
-        try a.dataset().put("lost", for: "key 1")
-        try a.dataset().put("lost", for: "key 2")
-        try await a.dataset().synchronize(with: b.transport)
+        try await writeWhatIsLost()
         // Dates what was lost after everything that `a` writes from now on.
         let lost = try #require(try b.dataset().storedRecord(for: Array("key 2".utf8)))
         let later = Version(

@@ -220,11 +220,11 @@ struct StoreExchange: Sendable {
         try engine { () throws(StoreError) in
             var present: [String] = []
             for name in names {
-                let isHere = try store.datasetForSync(name, creating: false) != nil
-                if isHere || greetings[name]?.knowledge != nil {
-                    present.append(name)
-                } else {
+                let isThere = greetings[name]?.knowledge != nil
+                if !isThere, try store.datasetForSync(name, creating: false) == nil {
                     run.absent.insert(name)
+                } else {
+                    present.append(name)
                 }
             }
             return present

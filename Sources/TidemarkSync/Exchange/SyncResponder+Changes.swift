@@ -158,7 +158,8 @@ extension SyncResponder {
         }
         let plan: Plan
         do throws(SyncError) {
-            try forgetSupersededConflicts(of: dataset)
+            // No vector is joined before the last page.
+            if request.page.isLast { try forgetSupersededConflicts(of: dataset) }
             plan = try apply(request, to: dataset, checkpoint, isPart: isPart)
         } catch {
             guard error.isOfLateness else { throw error }

@@ -276,14 +276,13 @@ public final class SyncResponder: Sendable {
                     if isAlone { throw error }
                 }
             }
-            var checkpoint = try dataset.checkpoint(for: asker)
-            var knowledge = PeerKnowledge(try dataset.knowledge())
             // What a part has seen proves nothing about what is here, nor how far it has come: of
             // what it was told it has just what belongs to it. An asker that lets records go once
             // the peer has them would let them go for nothing.
+            let checkpoint = try isPart ? PeerCheckpoint() : dataset.checkpoint(for: asker)
+            var knowledge = PeerKnowledge(try dataset.knowledge())
             if isPart {
                 (knowledge.vector, knowledge.forgotten) = (VersionVector(), ForgottenDeletions())
-                checkpoint = PeerCheckpoint()
             }
             let book = try BatonBook(dataset)
             knowledge.batons = book.batons

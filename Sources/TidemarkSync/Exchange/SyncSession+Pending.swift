@@ -108,6 +108,7 @@ extension SyncSession {
         }
     }
 
+    /// As the book does, where neither side disputes an id.
     func forgetSuperseded() throws(SyncError) {
         let disputed = doubted.union(peerDisputed)
         try engine(dataset.name) { () throws(StoreError) in

@@ -336,29 +336,20 @@ private struct Forger {
     }
 
     private mutating func emptyBlock() -> [UInt8] {
-        var block = [UInt8](repeating: 0, count: 24)
         let header = BlockHeader(
             storedCount: 0, mark: random.oneIn(2) ? 0x7FFF_FFF8 : UInt32(random.below(1 << 20)),
             segment: number(), kind: random.oneIn(4) ? .endOfLog : .operations,
             epoch: random.oneIn(2) ? 0 : UInt16(random.below(65_536)))
-        let identity = identity()
-        unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
-        return block
+        return sealed(header)
     }
 
     private mutating func id() -> [UInt8] {
         random.bytes(16)
     }
 
-    /// A block with the given content, sealed as well as somebody can without the secret.
-    private mutating func block(
-        _ kind: BlockHeader.Kind, _ content: [UInt8], epoch: UInt16
-    ) -> [UInt8] {
+    /// A block, sealed as well as somebody can without the secret.
+    private mutating func sealed(_ header: BlockHeader, _ content: [UInt8] = []) -> [UInt8] {
         var block = [UInt8](repeating: 0, count: 24) + content
-        let header = BlockHeader(
-            storedCount: content.count,
-            mark: kind == .manifest ? UInt32(content.count) : UInt32(random.below(1 << 20)),
-            segment: kind == .manifest ? 0 : number(), kind: kind, epoch: epoch)
         let identity = identity()
         unsafe block.withUnsafeMutableBytes { unsafe header.seal(at: $0.baseAddress!, identity) }
         return block
@@ -378,7 +369,11 @@ private struct Forger {
                 items += [9, 1] + [UInt8](repeating: 0, count: 26)
             }
         }
-        return block(.operations, items, epoch: random.oneIn(2) ? 0 : 1)
+        let epoch: UInt16 = random.oneIn(2) ? 0 : 1
+        let header = BlockHeader(
+            storedCount: items.count, mark: UInt32(random.below(1 << 20)), segment: number(),
+            kind: .operations, epoch: epoch)
+        return sealed(header, items)
     }
 
     /// The store's manifest, by which other ids than before were given up since its files were
@@ -386,8 +381,10 @@ private struct Forger {
     private mutating func anotherManifest() -> [UInt8] {
         let count = 1 + random.below(3)
         let closed = (0..<count).flatMap { _ in id() }
-        let content = manifest.dropFirst(FileHeader.byteCount + 24)
-        return header(.manifest) + block(.manifest, content + [UInt8(count)] + closed, epoch: 0)
+        let content = manifest.dropFirst(FileHeader.byteCount + 24) + [UInt8(count)] + closed
+        let block = BlockHeader(
+            storedCount: content.count, mark: UInt32(content.count), segment: 0, kind: .manifest)
+        return header(.manifest) + sealed(block, Array(content))
     }
 
     /// A block of the store in which a byte is another, and maybe the number of its file.
