@@ -45,6 +45,10 @@ public struct SyncError: Error, Hashable, Sendable {
         /// with one that keeps all of it. Of a bundle: this store does, so that it can neither make
         /// one nor take one in.
         public static let partialReplica = Code("partialReplica")
+        /// Records went from the dataset into another one on the other side, which is to be
+        /// exchanged first: else they would be gone here before they have come. The message says
+        /// into which.
+        public static let recordsMoved = Code("recordsMoved")
         /// The peer failed by its own account. See the message, and the peer's log.
         public static let peerFailed = Code("peerFailed")
         /// This side's store failed; see ``SyncError/storeError``.

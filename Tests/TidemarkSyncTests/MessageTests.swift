@@ -83,6 +83,19 @@ struct MessageTests {
                             MergedDataset(name: "old-2", origin: ""),
                         ]),
                 ], isComplete: true)),
+        .helloAnswer(
+            HelloAnswer(
+                version: 1, replica: b,
+                datasets: [
+                    DatasetGreeting(
+                        name: "notes", knowledge: nil, pulledThrough: 4, pushedThrough: 5),
+                    DatasetGreeting(
+                        name: "old", knowledge: knowledge, pulledThrough: 0, pushedThrough: 0,
+                        moved: ["attic", "notes"]),
+                ], isComplete: false)),
+        .segments(
+            SegmentsRequest(
+                address: Address(from: a, to: b, dataset: "notes", moved: ["attic", "old"]))),
         .pull(
             PullRequest(
                 address: address, since: SyncCount(rawValue: .max), recordsMax: 100,

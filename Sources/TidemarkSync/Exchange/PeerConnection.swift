@@ -305,6 +305,7 @@ struct PeerConnection: Sendable {
         "\(SyncError.Code.sameReplica)": .sameReplica,
         "\(SyncError.Code.peerChanged)": .peerChanged,
         "\(SyncError.Code.partialReplica)": .partialReplica,
+        "\(SyncError.Code.recordsMoved)": .recordsMoved,
     ]
 
     private static func misplaced(_ message: SyncMessage) -> SyncError {

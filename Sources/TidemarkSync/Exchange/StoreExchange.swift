@@ -185,6 +185,7 @@ struct StoreExchange: Sendable {
         let greetings = Dictionary(
             hello.answer.datasets.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let names = try run.isOfAll ? present(names, greetings, &run) : names
+        let wanted: Set<String>? = run.isOfAll ? nil : Set(names)
         let (outcomes, end) = await withTaskGroup(of: (Int, Ended).self) { group in
             var outcomes = [Ended?](repeating: nil, count: names.count)
             var end: SyncError?
@@ -195,7 +196,7 @@ struct StoreExchange: Sendable {
                 {
                     let (index, name) = (begun, names[begun])
                     let greeting = greetings[name]
-                    group.addTask { (index, await outcome(of: name, greeting, hello)) }
+                    group.addTask { (index, await outcome(of: name, greeting, hello, wanted)) }
                     begun += 1
                 }
                 guard let (index, next) = await group.next() else { break }
@@ -238,15 +239,18 @@ struct StoreExchange: Sendable {
         var remote: PeerKnowledge?
     }
 
+    /// - Parameter wanted: what else is exchanged; nil for everything.
     private func outcome(
-        of name: String, _ greeting: DatasetGreeting?, _ hello: Hello
+        of name: String, _ greeting: DatasetGreeting?, _ hello: Hello, _ wanted: Set<String>?
     ) async -> Ended {
         let peer = hello.answer.replica
         do throws(SyncError) {
             let dataset = try dataset(name, isKnownThere: greeting?.knowledge != nil)
             // What the peer remembers of an id that this store gave up meanwhile is void.
             let isValid = store.replicaID == hello.asker
-            return await exchange(dataset, isValid ? greeting : nil, peer: peer)
+            return await exchange(dataset, isValid ? greeting : nil, peer: peer) { name in
+                wanted?.contains(name) ?? true
+            }
         } catch {
             let error = error.located(peer: peer.description, dataset: name)
             return Ended(outcome: DatasetOutcome(dataset: name, result: nil, error: error))
@@ -254,10 +258,12 @@ struct StoreExchange: Sendable {
     }
 
     private func exchange(
-        _ dataset: Dataset, _ greeting: DatasetGreeting?, peer: ReplicaID
+        _ dataset: Dataset, _ greeting: DatasetGreeting?, peer: ReplicaID,
+        mayExchange: @escaping @Sendable (String) -> Bool = { _ in false }
     ) async -> Ended {
         let session = SyncSession(
-            store: store, dataset: dataset, connection: connection, options: options, peer: peer)
+            store: store, dataset: dataset, connection: connection, options: options, peer: peer,
+            mayExchange: mayExchange)
         do throws(SyncError) {
             let result = try await session.run(greeting: greeting)
             return Ended(

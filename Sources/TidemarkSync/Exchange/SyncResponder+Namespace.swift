@@ -1,9 +1,9 @@
 import Tidemark
 
 // Where a peer's names of datasets become the store's, and the other way round. Names stand
-// - in the address of each request about one dataset;
+// - in the address of each request about one dataset, with those into which records went from it;
 // - in a hello: the wanted ones, and the one after which the list is to go on; in its answer with
-//   each dataset, and with those that are to go into it;
+//   each dataset, with those that are to go into it and those into which records went from it;
 // - in a watch and its answer;
 // - in the words of a failure.
 // Vectors, marks, pages and blocks of segments name datasets by nothing, or by a number that means
@@ -33,6 +33,7 @@ extension SyncMessage {
             guard let address else { return self }
             var entered = address
             entered.dataset = try namespace.storeName(of: address.dataset)
+            entered.moved = address.moved.compactMap { try? namespace.storeName(of: $0) }
             return addressed(entered)
         }
     }
@@ -50,6 +51,7 @@ extension SyncMessage {
                         MergedDataset(name: $0, origin: merged.origin)
                     }
                 }
+                told.moved = greeting.moved.compactMap { namespace.peerName(of: $0) }
                 return told
             }
             return .helloAnswer(answer)

@@ -108,7 +108,10 @@ public final class SyncResponder: Sendable {
     /// of it.
     package func answered(_ request: [UInt8]) throws(SyncError) -> [UInt8] {
         let message = try message(in: request)
-        if let address = message.address { try admitPeer(address) }
+        if let address = message.address {
+            try admitPeer(address)
+            try meetMoved(address)
+        }
         return try answer(to: message).leaving(namespace).encoded()
     }
 
@@ -126,6 +129,32 @@ public final class SyncResponder: Sendable {
             throw Self.mismatch(frame.version...frame.version)
         }
         return try SyncMessage(frame, bounds).entering(namespace)
+    }
+
+    /// Tells an asker nothing of a dataset from which records went into another one that the asker
+    /// is not known to have.
+    private func meetMoved(_ address: Address) throws(SyncError) {
+        guard address.from != .nobody else { return }
+        let waits = try engine(address.dataset) { () throws(StoreError) -> Bool in
+            guard let dataset = try store.datasetForSync(address.dataset, creating: false) else {
+                return false
+            }
+            if try dataset.waitsForMoved(with: address.from, in: namespace) { return true }
+            try noteMoved(address, dataset)
+            return false
+        }
+        guard !waits else {
+            throw SyncError(
+                .recordsMoved,
+                "records went from the dataset into another one at the peer, which has to be "
+                    + "exchanged first; exchange all datasets", dataset: address.dataset)
+        }
+    }
+
+    /// Notes where records went by what an asker says, which has handed them over by then.
+    func noteMoved(_ address: Address, _ dataset: Dataset) throws(StoreError) {
+        guard !store.options.isReadOnly else { return }
+        try dataset.noteMoved(into: address.moved)
     }
 
     private func answer(to message: SyncMessage) throws(SyncError) -> SyncMessage {
@@ -289,7 +318,7 @@ public final class SyncResponder: Sendable {
             return DatasetGreeting(
                 name: name, knowledge: knowledge, pulledThrough: checkpoint.pulledThrough,
                 pushedThrough: checkpoint.pushedThrough, disputed: book.disputed,
-                merged: try store.mergedDatasets(into: name))
+                merged: try store.mergedDatasets(into: name), moved: try dataset.movedInto())
         }
     }
 

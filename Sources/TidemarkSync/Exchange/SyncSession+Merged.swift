@@ -14,7 +14,7 @@ extension SyncSession {
         }
         var merged: [MergedDataset] = []
         var gone: [String] = []
-        for one in told where try isForUs(one) {
+        for one in told where try canTake(one) {
             let isComplete = try await exchange(one.name)
             let isHere = try engine(one.name) { () throws(StoreError) -> Bool in
                 guard try store.existingDataset(one.name) != nil else { return false }
@@ -59,13 +59,12 @@ extension SyncSession {
     }
 
     /// A peer must draw nothing out of us by the names that it gives: of the datasets that are here
-    /// only those are exchanged that were exchanged with it before.
-    private func isForUs(_ merged: MergedDataset) throws(SyncError) -> Bool {
-        guard merged.name != dataset.name else { return false }
-        return try engine(merged.name) { () throws(StoreError) -> Bool in
-            guard let ours = try store.existingDataset(merged.name) else { return true }
-            // Only a part of it could be moved, and all of it would be deleted.
-            guard try !PartBook.isPart(ours) else { return false }
+    /// only those are exchanged that were exchanged with it before, or are to be now.
+    private func isForUs(_ name: String) throws(SyncError) -> Bool {
+        guard name != dataset.name else { return false }
+        if mayExchange(name) { return true }
+        return try engine(name) { () throws(StoreError) -> Bool in
+            guard let ours = try store.existingDataset(name) else { return true }
             // One in which there never was anything gives nothing away: its first exchange was cut
             // off when no more had come than that there is such a dataset.
             guard try ours.knowledge().syncCount > .zero else { return true }
@@ -73,9 +72,63 @@ extension SyncSession {
         }
     }
 
-    /// Whether records went from this dataset into another one in which the peer may lack them.
+    /// Whether the peer can tell us to merge a dataset into this one. Of a part of it only that
+    /// could be moved, and all of it would be deleted.
+    private func canTake(_ merged: MergedDataset) throws(SyncError) -> Bool {
+        let isPart = try engine(merged.name) { () throws(StoreError) in
+            try store.existingDataset(merged.name).map(PartBook.isPart) ?? false
+        }
+        guard !isPart else { return false }
+        return try isForUs(merged.name)
+    }
+
+    // MARK: - Moved records
+
+    /// Whether records went from this dataset into another one in which the peer may lack them. The
+    /// peer is told of them from here on.
     func waitsForMoved() throws(SyncError) -> Bool {
-        try engine(dataset.name) { () throws(StoreError) in try dataset.waitsForMoved(with: peer) }
+        try engine(dataset.name) { () throws(StoreError) in
+            movedInto = try dataset.movedInto()
+            return try dataset.waitsForMoved(with: peer)
+        }
+    }
+
+    /// What the peer tells of this dataset, and knows of us, once we have what went from it into
+    /// others at the peer: those are exchanged first, if there is anything new in this one.
+    ///
+    /// - Returns: the greeting, or that not all of the others has come. Then nothing of this one
+    ///   is exchanged, so that its records stay here.
+    /// - Throws: `recordsMoved` if another one is here and was never exchanged with the peer.
+    func greetBehindMoved(
+        _ known: DatasetGreeting?
+    ) async throws(SyncError) -> GreetingBehindMoved {
+        var greeting = known
+        if greeting == nil { greeting = try await greet() }
+        guard let told = greeting, let theirs = told.knowledge, !told.moved.isEmpty else {
+            return .greeted(greeting)
+        }
+        let hasNews = try engine(dataset.name) { () throws(StoreError) in
+            let ours = try dataset.knowledge()
+            return try theirs.syncCount > dataset.checkpoint(for: peer).pulledThrough
+                || !ours.vector.covers(theirs.vector)
+                || !PeerLifecycle(ours.lifecycle).covers(theirs.lifecycle)
+        }
+        guard hasNews || metMoved else { return .greeted(greeting) }
+        let targets = told.moved.filter { !underWay.contains($0) }
+        for name in targets {
+            guard try isForUs(name) else { throw recordsMoved(name) }
+            guard try await exchange(name) else { return .lacksMoved }
+        }
+        try engine(dataset.name) { () throws(StoreError) in try dataset.noteMoved(into: targets) }
+        hasTakenMoved = true
+        return .greeted(try await greet())
+    }
+
+    private func recordsMoved(_ name: String) -> SyncError {
+        SyncError(
+            .recordsMoved,
+            "records went from the dataset into \(name) at the peer, and \(name) was never "
+                + "exchanged with it from here; exchange that one, or all datasets")
     }
 
     /// Exchanges another dataset over the same connection. What is the matter with that one alone
@@ -90,7 +143,8 @@ extension SyncSession {
         }
         guard let other else { return false }
         let session = SyncSession(
-            store: store, dataset: other, connection: connection, options: options, peer: peer)
+            store: store, dataset: other, connection: connection, options: options, peer: peer,
+            underWay: underWay.union([dataset.name]), mayExchange: mayExchange)
         let done: SyncResult
         do throws(SyncError) {
             done = try await session.run(greeting: nil)
@@ -104,12 +158,20 @@ extension SyncSession {
     }
 }
 
+/// How a dataset stands at the peer.
+enum GreetingBehindMoved {
+    /// nil if the peer has no such dataset.
+    case greeted(DatasetGreeting?)
+    /// Records went from it at the peer into another dataset, of which not all has come.
+    case lacksMoved
+}
+
 extension SyncError {
     /// Whether it is about records or the life of one dataset, so that others may go on.
     fileprivate var isOfOneDataset: Bool {
         [
             .conflictPending, .recordRefused, .tooLarge, .datasetDeleted, .partialReplica,
-            .contended,
+            .contended, .recordsMoved,
         ].contains(code)
     }
 }

@@ -57,8 +57,7 @@ extension SyncSession {
     func attempt(
         _ book: PartBook, _ known: DatasetGreeting?
     ) async throws(SyncError) -> Bool {
-        var greeting = known
-        if greeting == nil { greeting = try await greet() }
+        guard case .greeted(var greeting) = try await greetBehindMoved(known) else { return true }
         if try noteFork(greeting?.knowledge) { greeting = try await greet() }
         // A part cannot be compared with what the peer has, so all of it is written anew that may
         // lie under a dot of another write. What the peer has of it meets that in a conflict.

@@ -87,6 +87,16 @@ final class SyncSession {
     let changeMemory: ChangeMemory
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
+    /// Where records went from this dataset, as the peer is told.
+    var movedInto: [String] = []
+    /// Whether the peer refused something because it does not know that we have what was moved.
+    var metMoved = false
+    /// Whether all was exchanged of which the peer says that records went there.
+    var hasTakenMoved = false
+    /// Datasets whose exchange waits for this one.
+    let underWay: Set<String>
+    /// Whether a dataset is to be exchanged with the peer anyway.
+    let mayExchange: @Sendable (String) -> Bool
     /// Whether the peer is a file: it answers pulls and nothing else, and hears nothing.
     var isOneWay = false
     /// If only a part of the dataset is kept here.
@@ -119,8 +129,11 @@ final class SyncSession {
 
     init(
         store: Store, dataset: Dataset, connection: PeerConnection, options: SyncOptions,
-        peer: ReplicaID
+        peer: ReplicaID, underWay: Set<String> = [],
+        mayExchange: @escaping @Sendable (String) -> Bool = { _ in false }
     ) {
+        self.underWay = underWay
+        self.mayExchange = mayExchange
         self.store = store
         self.dataset = dataset
         self.connection = connection
@@ -150,6 +163,14 @@ final class SyncSession {
                 }
                 lastError = nil
             } catch {
+                if error.code == .recordsMoved {
+                    // It may be moving records at this moment, or left out some of them.
+                    if hasTakenMoved { return resultSoFar() }
+                    if !metMoved {
+                        (metMoved, greeting) = (true, nil)
+                        continue
+                    }
+                }
                 guard error.code == .peerChanged || error.isOfLateness else {
                     throw error.located(peer: peer.description, dataset: dataset.name)
                 }
@@ -181,10 +202,7 @@ final class SyncSession {
         let book = try engine(dataset.name) { () throws(StoreError) in try PartBook(dataset) }
         if let book { return try await attempt(book, known) }
         part = nil
-        var greeting = known
-        if greeting == nil {
-            greeting = try await greet()
-        }
+        guard case .greeted(var greeting) = try await greetBehindMoved(known) else { return true }
         if try noteFork(greeting?.knowledge) {
             // The peer's checkpoints about an id that we gave up mean nothing for the new one.
             greeting = try await greet()
@@ -286,7 +304,8 @@ final class SyncSession {
     var keepsConflicts: Bool { policy.settler.map { options.journal.keeps($0) } ?? false }
 
     var address: Address {
-        Address(from: options.asker(store), to: peer, dataset: dataset.name)
+        Address(
+            from: options.asker(store), to: peer, dataset: dataset.name, moved: movedInto)
     }
 
     /// Asks, and adds what it took to the result.

@@ -92,6 +92,24 @@ extension Address {
         from = try reader.takeReplica()
         to = try reader.takeReplica()
         dataset = try reader.takeName()
+        moved = try reader.takeNames()
+    }
+}
+
+extension VersionReader {
+    /// Names of datasets in their order.
+    fileprivate mutating func takeNames() throws(SyncError) -> [String] {
+        let count = try takeCount(
+            of: "dataset names", bytesEach: 2, max: SyncLimits.mergedDatasetsMax)
+        var names: [String] = []
+        for _ in 0..<count {
+            let name = try takeName()
+            guard names.last.map({ $0 < name }) ?? true else {
+                throw .badMessage("a list of datasets is not in order")
+            }
+            names.append(name)
+        }
+        return names
     }
 }
 
@@ -140,26 +158,42 @@ extension HelloAnswer {
             datasets.append(try DatasetGreeting(from: &reader))
         }
         let form = try reader.takeCode()
-        guard form < 4 else { throw .badMessage("\(form) is no form of a greeting") }
+        guard form < 8 else { throw .badMessage("\(form) is no form of a greeting") }
         isComplete = form & 1 != 0
         mark = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
         changedSince = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
-        if form & 2 != 0 { try takeMerged(from: &reader) }
+        if form & 2 != 0 {
+            try takeLists(from: &reader) { greeting, reader throws(SyncError) in
+                greeting.merged = try MergedDataset.takeAll(from: &reader)
+            }
+        }
+        if form & 4 != 0 {
+            try takeLists(from: &reader) { greeting, reader throws(SyncError) in
+                greeting.moved = try reader.takeNames()
+                guard !greeting.moved.isEmpty else {
+                    throw .badMessage("a list of datasets is empty")
+                }
+            }
+        }
     }
 
-    private mutating func takeMerged(from reader: inout VersionReader) throws(SyncError) {
+    /// What is told of a few of the datasets only, at least of one.
+    private mutating func takeLists(
+        from reader: inout VersionReader,
+        take: (inout DatasetGreeting, inout VersionReader) throws(SyncError) -> Void
+    ) throws(SyncError) {
         let count = try reader.takeCount(
             of: "datasets", bytesEach: 4, max: SyncLimits.datasetsPerAnswerMax)
         var next = 0
         for _ in 0..<count {
             let index = try reader.takeNumber(max: .max)
             guard datasets.indices.contains(index), index >= next else {
-                throw .badMessage("a list of merged datasets is about none of the others")
+                throw .badMessage("a list is about none of the other datasets")
             }
             next = index + 1
-            datasets[index].merged = try MergedDataset.takeAll(from: &reader)
+            try take(&datasets[index], &reader)
         }
-        guard count > 0 else { throw .badMessage("a list of merged datasets is empty") }
+        guard count > 0 else { throw .badMessage("a list of datasets is empty") }
     }
 }
 

@@ -54,7 +54,17 @@ extension Address {
     func write(to writer: inout VersionWriter) {
         writer.putReplica(from)
         writer.putReplica(to)
-        writer.plain { $0.putText(dataset) }
+        writer.plain {
+            $0.putText(dataset)
+            $0.putNames(moved)
+        }
+    }
+}
+
+extension ByteWriter {
+    fileprivate mutating func putNames(_ names: [String]) {
+        putCount(names.count)
+        for name in names { putText(name) }
     }
 }
 
@@ -94,15 +104,18 @@ extension HelloAnswer {
         for dataset in datasets {
             dataset.write(to: &writer)
         }
-        // Mostly nothing is to be merged, and then there is not a byte about it.
+        // Mostly nothing is to be merged and nothing was moved, and then there is not a byte about
+        // it.
         let hasMerged = datasets.contains { !$0.merged.isEmpty }
+        let hasMoved = datasets.contains { !$0.moved.isEmpty }
         writer.plain {
-            $0.put((isComplete ? 1 : 0) | (hasMerged ? 2 : 0))
+            $0.put((isComplete ? 1 : 0) | (hasMerged ? 2 : 0) | (hasMoved ? 4 : 0))
             for mark in [mark, changedSince] {
                 $0.putFlag(mark != nil)
                 mark?.write(to: &$0)
             }
             if hasMerged { writeMerged(to: &$0) }
+            if hasMoved { writeMoved(to: &$0) }
         }
     }
 }
@@ -118,6 +131,15 @@ extension HelloAnswer {
                 writer.putText(one.name)
                 writer.putText(one.origin)
             }
+        }
+    }
+
+    private func writeMoved(to writer: inout ByteWriter) {
+        let sources = datasets.indices.filter { !datasets[$0].moved.isEmpty }
+        writer.putCount(sources.count)
+        for index in sources {
+            writer.putCount(index)
+            writer.putNames(datasets[index].moved)
         }
     }
 }

@@ -29,6 +29,9 @@ struct Address: Hashable, Sendable {
     /// another store stands behind the address now) what the asker remembers does not hold.
     var to: ReplicaID
     var dataset: String
+    /// Datasets into which records went from this one as far as the asker knows, in the order of
+    /// their names.
+    var moved: [String] = []
 }
 
 /// Asks who is there and how the datasets stand.
@@ -71,6 +74,8 @@ struct DatasetGreeting: Hashable, Sendable {
     var disputed: [ReplicaID] = []
     /// Datasets of the responder that are to go into this one, in the order of their names.
     var merged: [MergedDataset] = []
+    /// Datasets into which records went from this one, in the order of their names.
+    var moved: [String] = []
 }
 
 /// Asks for changes.

@@ -8,7 +8,8 @@ extension SyncError: ReportableError {
         case .unauthorized: .refused
         case .protocolMismatch: .tooNew
         case .badMessage, .tooLarge: .protocolBroken
-        case .conflictPending, .datasetDeleted, .wrongBundle, .partialReplica, .recordRefused:
+        case .conflictPending, .datasetDeleted, .wrongBundle, .partialReplica, .recordRefused,
+            .recordsMoved:
             .negative
         case .contended, .cancelled, .peerChanged: .busy
         case .sameReplica, .damagedBundle: .badData
