@@ -260,16 +260,16 @@ extension SyncSession {
         _ = try noteFork(bundle.summary.knowledge)
         // Whoever disputes compares with all that the maker has; what was found out since the
         // bundle was looked at is met by the next import.
-        guard doubted.isEmpty || (bundle.summary.isWholeDataset && start == .zero) else {
+        guard doubts.ours.isEmpty || (bundle.summary.isWholeDataset && start == .zero) else {
             throw .forked
         }
         let checkpoint = try engine(dataset.name) { () throws(StoreError) in
             try dataset.checkpoint(for: peer)
         }
         // How much of its writes the sender remembers to be here, a bundle does not say.
-        known = (checkpoint.vector, .zero)
+        doubts.known = (checkpoint.vector, .zero)
         pullPosition = start
-        isFile = true
+        doubts.isOfFile = true
         defer { endFreshStart() }
         try meet(bundle)
         try await admitHeld()
@@ -293,7 +293,7 @@ extension SyncSession {
         // All pages are here, so what stands in the last one holds for each.
         remote = theirs
         seenByPeer = theirs.vector
-        judgesPeer = !trusted(theirs.vector).covers(ours.forgotten.vector)
+        judgesPeer = !doubts.trusted(theirs.vector).covers(ours.forgotten.vector)
         guard !ours.vector.covers(theirs.forgotten.vector) else { return }
         // Before anything is looked at.
         try beginFreshStart(theirs.forgotten)
@@ -331,7 +331,7 @@ extension SyncSession {
             for record in try bundle.page(at: index).records {
                 guard let version = unknown[record.key] else { continue }
                 guard record.version.relation(to: version) != .concurrent,
-                    !isDisputed(version.dot), !isDisputed(record.version.dot)
+                    !doubts.contain(version.dot), !doubts.contain(record.version.dot)
                 else { throw .lateForBundle }
                 unknown[record.key] = nil
             }
@@ -339,7 +339,7 @@ extension SyncSession {
         guard !unknown.isEmpty else { return }
         let theirs = bundle.summary.knowledge
         let isUnseen = unknown.values.allSatisfy { version in
-            !trusted(theirs.vector).contains(version.dot) && !isDisputed(version.dot)
+            !doubts.trusted(theirs.vector).contains(version.dot) && !doubts.contain(version.dot)
         }
         guard bundle.summary.isWholeDataset, theirs.saysWhatWasSeen, isUnseen
         else { throw .lateForBundle }
@@ -355,7 +355,7 @@ extension SyncSession {
         }
         var unknown = Set(
             held.filter { dot in
-                !theirs.saysWhatWasSeen || theirs.hasSeen(dot, trusted(theirs.vector))
+                !theirs.saysWhatWasSeen || theirs.hasSeen(dot, doubts.trusted(theirs.vector))
             })
         for index in bundle.pages.indices where !unknown.isEmpty {
             for record in try bundle.page(at: index).records {

@@ -349,66 +349,40 @@ extension SyncResponder {
         var conflicts: [[UInt8]] = []
         for record in page.records {
             let local = try dataset.storedRecord(for: record.key)
-            let judged = try isPart ? dataset.judged(record, beside: local, knowledge) : nil
-            let isDead = judged?.isEmpty ?? false
-            if isDead {
+            var circumstances = Circumstances(
+                seen: knowledge.vector, wiped: knowledge.lifecycle.wiped)
+            circumstances.side = .asked(disputed: disputed)
+            circumstances.isAhead = mayHold && dataset.holds(record, beside: local, knowledge)
+            if isPart, !knowledge.forgotten.isEmpty, knowledge.isNothing(local) {
+                circumstances.unmet = try dataset.unmet(by: record, knowledge)
+            }
+            var outcome = Verdict(on: record, beside: local, circumstances).outcome
+            if case .hold(let otherwise) = outcome {
+                if try hold(record, of: dataset, in: &plan) { continue }
+                outcome = otherwise
+            }
+            switch outcome {
+            case .ignore, .confirmed, .hold:
+                break
+            case .dead:
                 // The asker finds that there is nothing of it when it asks about the conflict.
                 if !record.isDeleted { conflicts.append(record.key) }
-                continue
-            }
-            let isLocalInDoubt =
-                local.map { !$0.isDropped && disputed.contains($0.version.dot.replica) } ?? false
-            if mayHold, !isLocalInDoubt, !disputed.contains(record.version.dot.replica),
-                dataset.holds(record, beside: local, knowledge),
-                try hold(record, of: dataset, in: &plan)
-            {
-                continue
-            }
-            if let judged {
-                plan.batch.writes += judged
+            case .adopt(let write, _):
+                plan.batch.writes.append(write)
+            case .outlive(let write):
+                plan.batch.writes.append(write)
                 plan.hasRenewed = true
-                continue
-            }
-            switch Comparison(
-                local: local, incoming: record, seen: knowledge.vector,
-                wiped: knowledge.lifecycle.wiped)
-            {
-            case .ignore:
-                break
-            case .adopt(let value, let version, let expiresAt):
-                let certain = Self.certain(version, of: record, over: local, disputed)
-                plan.batch.writes.append(
-                    ReplicatedWrite(
-                        key: record.key,
-                        content: .adopt(value: value, version: certain, expiresAt: expiresAt),
-                        expected: local?.version))
-            case .conflict where store.has(.applyConflictUnasked):
+            case .settle where store.has(.applyConflictUnasked):
                 plan.batch.writes.append(
                     ReplicatedWrite(
                         key: record.key,
                         content: .adopt(value: record.value, version: record.version),
                         expected: local?.version))
-            case .conflict, .renew:
+            case .settle, .renew:
                 conflicts.append(record.key)
             }
         }
         return conflicts
-    }
-
-    /// What is stored of a version of the asker's that takes the place of one under a disputed dot
-    /// because both have the same value: without that dot, which may name another write. Joined
-    /// with it, it would seem to descend from that one.
-    private static func certain(
-        _ joined: Version, of incoming: Record, over local: Record?, _ disputed: [ReplicaID]
-    ) -> Version {
-        guard let local, !local.isDropped, disputed.contains(local.version.dot.replica),
-            joined.dot == incoming.version.dot,
-            !incoming.version.vector.contains(local.version.dot)
-        else { return joined }
-        let sure = disputed.reduce(local.version.vector) { $0.removing($1) }
-        return Version(
-            dot: joined.dot, vector: incoming.version.vector.union(sure), time: joined.time,
-            author: joined.author)
     }
 
     /// Writes anew what lies here of keys under a disputed id, so that the asker can settle it; of
@@ -427,14 +401,8 @@ extension SyncResponder {
                 disputed.contains(local.version.dot.replica)
             else { continue }
             bytes += key.count + (local.value?.count ?? 0)
-            plan.batch.writes.append(
-                ReplicatedWrite(
-                    key: key,
-                    content: .rewrite(
-                        value: local.value, of: local.version,
-                        seen: disputed.reduce(local.version.vector) { $0.removing($1) },
-                        keepsTime: true, expiresAt: local.expiresAt),
-                    expected: local.version))
+            let sure = disputed.reduce(local.version.vector) { $0.removing($1) }
+            plan.batch.writes.append(local.rewritten(seen: sure, over: local.version))
             plan.hasRenewed = true
         }
     }

@@ -84,24 +84,18 @@ extension SyncResponder {
 }
 
 extension Dataset {
-    /// What becomes of a record of one who keeps a part, of whose key there is nothing here but
-    /// what was forgotten. A part is not told of all deletions, and no vector of it says what it
-    /// missed.
-    ///
-    /// - Returns: nil if it is compared as any; else what is to be stored, which is nothing if it
-    ///   was seen here and is dead. Nobody else tells the part.
-    func judged(
-        _ arrived: Record, beside local: Record?, _ ours: DatasetKnowledge
-    ) throws(StoreError) -> [ReplicatedWrite]? {
-        guard !ours.forgotten.isEmpty, ours.isNothing(local),
-            !ours.lifecycle.wiped.covers(arrived.version.vector)
-        else { return nil }
-        if PeerKnowledge(ours).hasSeen(arrived.version.dot, ours.vector) {
-            // What is held was seen, too.
-            let held = try QuarantineBook(self).records(of: arrived.version.dot, key: arrived.key)
-            return held.isEmpty ? [] : nil
-        }
-        return try outliver(of: arrived, beside: local, ours).map { [$0] }
+    /// The deletions that a record may not have met of whose key there is nothing here but, maybe,
+    /// what was forgotten: as one of who keeps a part, which is not told of all deletions, and of
+    /// which no vector says what it missed. Nobody else tells it.
+    func unmet(
+        by arrived: Record, _ ours: DatasetKnowledge
+    ) throws(StoreError) -> UnmetDeletions {
+        let book = try QuarantineBook(self)
+        let (key, dot) = (arrived.key, arrived.version.dot)
+        return UnmetDeletions(
+            forgotten: ours.forgotten.before(try book.unforgotten(of: [key], beside: dot)),
+            ours: PeerKnowledge(ours), isHeld: try !book.records(of: dot, key: key).isEmpty,
+            latestBelieved: store.latestBelieved)
     }
 }
 
@@ -111,22 +105,6 @@ extension DatasetKnowledge {
     func isNothing(_ local: Record?) -> Bool {
         guard let local else { return true }
         return local.isDropped || local.isDeleted && forgotten.covers(local.version)
-    }
-}
-
-extension ForgottenDeletions {
-    /// A record that has not seen them, of whose key there is nothing: written anew, later than
-    /// they are. nil if it has.
-    func outliver(
-        _ record: Record, beside local: Record?, latestBelieved: HybridTime
-    ) -> ReplicatedWrite? {
-        guard !record.version.vector.covers(vector) else { return nil }
-        return ReplicatedWrite(
-            key: record.key,
-            content: Outlivers.content(
-                value: record.value, of: record.version, seen: record.version.vector,
-                expiresAt: record.expiresAt, after: self, latestBelieved: latestBelieved),
-            expected: local?.version)
     }
 }
 

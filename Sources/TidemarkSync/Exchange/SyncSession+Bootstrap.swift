@@ -20,7 +20,7 @@ extension SyncSession {
             try engine(dataset.name, { () throws(StoreError) in try dataset.canBeAdopted() }),
             options.adoptsSegments, options.validate == nil, !options.isDryRun,
             options.recordsPerRunMax == nil,
-            doubted.isEmpty, peerDisputed.isEmpty, pullPosition == .zero,
+            doubts.isEmpty, pullPosition == .zero,
             remote.syncCount.rawValue >= SyncLimits.segmentChangesMin
         else { return }
         for round in 1...SyncLimits.segmentOffersMax {

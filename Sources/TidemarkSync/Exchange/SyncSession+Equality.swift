@@ -74,8 +74,8 @@ extension SyncSession {
     ///
     /// - Returns: how far the peer has what is here; nil if nothing is to be compared.
     private func toCompare(_ remote: PeerKnowledge) throws(SyncError) -> SyncCount? {
-        guard result.isComplete, part == nil, !isOneWay, !isFile, !options.isDryRun,
-            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty, !judgesPeer,
+        guard result.isComplete, part == nil, !isOneWay, !doubts.isOfFile, !options.isDryRun,
+            options.recordsPerRunMax == nil, doubts.isEmpty, !judgesPeer,
             freshStart == nil, differences == nil
         else { return nil }
         return try engine(dataset.name) { () throws(StoreError) -> SyncCount? in
@@ -162,9 +162,9 @@ extension SyncSession {
                     continue
                 }
                 let both = local.version.vector.union(incoming.version.vector)
-                try await self.add(
-                    .between(local, incoming, seen: both), incoming, stored, .ignore, to: &plan,
-                    &batch, &settlement)
+                try await self.carryOut(
+                    .between(local, incoming, seen: both), incoming, stored, in: &plan, &batch,
+                    &settlement)
             }
             if try self.complete(&plan, with: batch) { return plan }
             // There is no room for what would have to wait.
@@ -238,10 +238,12 @@ extension Record {
 
     /// The same write with what both have seen; nothing if that is what is here.
     fileprivate func united(with other: Record, wiped: VersionVector) -> [ReplicatedWrite] {
-        let comparison = Comparison(
-            local: self, incoming: other, seen: VersionVector(), wiped: wiped)
-        guard case .adopt = comparison else { return [] }
-        return comparison.writes(for: other, beside: self)
+        let circumstances = Circumstances(seen: VersionVector(), wiped: wiped)
+        guard case .adopt(let write, _) = Verdict(on: other, beside: self, circumstances).outcome
+        else {
+            return []
+        }
+        return [write]
     }
 }
 

@@ -52,7 +52,7 @@ extension SyncSession {
     func notes(
         onTaken records: [Record], _ plan: PullPlan
     ) throws(SyncError) -> [SystemNote] {
-        guard isForked else { return [] }
+        guard !doubts.isEmpty else { return [] }
         let book = try openBook(.incoming)
         var taken = Set(records.map(\.key))
         for (record, _) in plan.refused { taken.remove(record.key) }
@@ -67,9 +67,9 @@ extension SyncSession {
     /// too. Then it may not take that id for settled: it would keep the version under this dot, and
     /// whoever has seen the other write would never take it.
     func hasRefusedDisputed() throws(SyncError) -> Bool {
-        guard !peerDisputed.isEmpty else { return false }
+        guard !doubts.theirs.isEmpty else { return false }
         return try openBook(.incoming).entries.contains {
-            $0.peer == peer && peerDisputed.contains($0.write.replica)
+            $0.peer == peer && doubts.theirs.contains($0.write.replica)
         }
     }
 
@@ -106,7 +106,7 @@ extension SyncSession {
                 try dataset.storedRecord(for: entry.key)
             }
             let isSeen = local?.version.vector.contains(entry.write) ?? false
-            if isSeen, !isDisputed(entry.write) {
+            if isSeen, !doubts.contain(entry.write) {
                 superseded.append(entry)
             } else if entry.state == .due {
                 if !isOneWay, !refused.contains(entry.key) { due.append(entry) }
@@ -134,7 +134,7 @@ extension SyncSession {
         while !left.isEmpty {
             let request = RecordsRequest(
                 address: address, keys: Array(left.prefix(SyncLimits.fetchedKeysMax)),
-                bytesMax: options.pageBytesMax, disputed: peerDisputed.sorted())
+                bytesMax: options.pageBytesMax, disputed: doubts.theirs.sorted())
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.records(request, &traffic)
             }
@@ -154,7 +154,7 @@ extension SyncSession {
     ///   before in this attempt, so that the peer wrote meanwhile.
     /// - Throws: `conflictPending` if any of them waits now.
     func takeLeftOut(_ keys: [[UInt8]]) async throws(SyncError) -> Bool {
-        guard !isForked else { return false }
+        guard doubts.isEmpty else { return false }
         let refused = try openBook(.incoming).held(from: peer)
         var wanted: [[UInt8]] = []
         for key in keys where refused[key] == nil && askedFor[key] != result.attempts {
@@ -214,7 +214,7 @@ extension SyncSession {
             guard !refused.contains(entry.key) else { return false }
             guard entry.peer != peer else { return true }
             let isBrought = brought[entry.key]?.contains(entry.write) ?? false
-            return isBrought && !isDisputed(entry.write)
+            return isBrought && !doubts.contain(entry.write)
         }
     }
 
@@ -283,7 +283,7 @@ extension SyncSession {
             records: [record], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: page,
-            disputed: peerDisputed.sorted(), settled: judged.forgotten)
+            disputed: doubts.theirs.sorted(), settled: judged.forgotten)
         let failed = (key: record.key, write: record.version.dot)
         do throws(SyncError) {
             let answer = try await counted { connection, traffic throws(SyncError) in

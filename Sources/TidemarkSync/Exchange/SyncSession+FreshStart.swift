@@ -65,7 +65,7 @@ extension SyncSession {
     /// Asks about what was written here since the peer was asked about the rest. A file answers no
     /// questions, and cannot have seen it: it outlives, with what is written later.
     func settleWrittenMeanwhile() async throws(SyncError) {
-        guard freshStart != nil, !isFile else { return }
+        guard freshStart != nil, !doubts.isOfFile else { return }
         // If the peer has forgotten more by now, the page that comes next is refused.
         _ = try await settle(with: settled.forgotten, isOwn: true)
     }
@@ -129,9 +129,9 @@ extension SyncSession {
             }
             let theirs = answer.knowledge
             guard missed.covers(theirs.forgotten) else { return theirs.forgotten }
-            guard !answer.absent.isEmpty, theirs.hasSeen(name.dot, trusted(theirs.vector)) else {
-                continue
-            }
+            guard !answer.absent.isEmpty,
+                theirs.hasSeen(name.dot, doubts.trusted(theirs.vector))
+            else { continue }
             try engine(dataset.name) { () throws(StoreError) in
                 guard let held = try book.record(name) else { return }
                 var batch = ReplicationBatch()
@@ -202,9 +202,9 @@ extension SyncSession {
             round.count += 1
             let (key, version) = (unsettled.key, unsettled.version)
             // Under a doubted id the peer may have seen another write.
-            let isDoubted = doubted.contains(version.dot.replica)
-            let isShared = !isDoubted || peerHad(version.dot)
-            let isDead = isShared && theirs.hasSeen(version.dot, trusted(theirs.vector))
+            let isDoubted = doubts.ours.contains(version.dot.replica)
+            let isShared = !isDoubted || doubts.peerHad(version.dot)
+            let isDead = isShared && theirs.hasSeen(version.dot, doubts.trusted(theirs.vector))
             bytes += key.count
             if isDead, !isDoubted {
                 let before = round.batch.writes.count
@@ -231,9 +231,9 @@ extension SyncSession {
         _ record: Record, isDead: Bool, after forgotten: ForgottenDeletions
     ) -> ReplicatedWrite.Content {
         Outlivers.content(
-            value: isDead ? nil : record.value, of: record.version, seen: stripped(record),
+            value: isDead ? nil : record.value, of: record.version, seen: doubts.stripped(record),
             expiresAt: isDead ? nil : record.expiresAt, after: forgotten,
-            latestBelieved: store.latestBelieved, isDoubted: isDisputed(record.version.dot))
+            latestBelieved: store.latestBelieved, isDoubted: doubts.contain(record.version.dot))
     }
 
     /// What is stored at once of what the peer holds nothing of.
@@ -253,7 +253,7 @@ extension SyncSession {
         let ours = try engine(dataset.name) { () throws(StoreError) in
             try dataset.knowledge().forgotten
         }
-        judgesPeer = !trusted(remote?.vector ?? VersionVector()).covers(ours.vector)
+        judgesPeer = !doubts.trusted(remote?.vector ?? VersionVector()).covers(ours.vector)
         judging = ours.vector
         leavesDead = false
         guard judgesPeer else {
@@ -274,19 +274,12 @@ extension SyncSession {
         recordsLeft = .max
     }
 
-    enum Judgement {
-        /// It was seen here and is dead.
-        case dead
-        /// It is written anew.
-        case outlives(ReplicatedWrite)
-    }
-
     /// Has the peer bury what is dead.
     ///
     /// What was moved into another dataset is to be with the peer before it is gone from here, as
     /// with a push (`MovedRecords`): until then a plan withholds what is dead.
     func bury(_ dead: [Record]) async throws(SyncError) {
-        guard !dead.isEmpty, !isFile else { return }
+        guard !dead.isEmpty, !doubts.isOfFile else { return }
         guard !options.isDryRun else {
             result.pushed += dead.count
             return
@@ -318,41 +311,21 @@ extension SyncSession {
         }
     }
 
-    /// What is to become of a record of a late peer; nil if it is compared as any.
-    func judgement(
-        on incoming: Record, beside local: Record?, _ ours: DatasetKnowledge
-    ) throws(SyncError) -> Judgement? {
+    /// The deletions that a record of a late peer may not have met; nil if it meets what is here.
+    func unmet(
+        by incoming: Record, beside local: Record?, _ ours: DatasetKnowledge
+    ) throws(SyncError) -> UnmetDeletions? {
         if let local, !local.isDeleted || !ours.forgotten.covers(local.version) { return nil }
-        let version = incoming.version
-        guard !ours.lifecycle.wiped.covers(version.vector) else { return nil }
-        // Under a disputed id it may be another write than the one that was seen here.
-        let isShared = !peerDisputed.contains(version.dot.replica) || weHad(incoming)
-        let isDead =
-            isShared && PeerKnowledge(ours).hasSeen(version.dot, ours.vector)
-        if isDead {
-            // What is held was seen, too, and is not among the records.
-            let isHeld = try engine(dataset.name) { () throws(StoreError) in
-                try !QuarantineBook(dataset).records(of: version.dot, key: incoming.key).isEmpty
-            }
-            return isHeld ? nil : .dead
+        return try engine(dataset.name) { () throws(StoreError) in
+            try dataset.unmet(by: incoming, ours)
         }
-        let unread = try engine(dataset.name) { () throws(StoreError) in
-            try QuarantineBook(dataset).unforgotten(
-                of: [incoming.key], beside: version.dot)
-        }
-        let forgotten = ours.forgotten.before(unread)
-        guard !version.vector.covers(forgotten.vector) else { return nil }
-        return .outlives(
-            ReplicatedWrite(
-                key: incoming.key, content: anew(incoming, isDead: false, after: forgotten),
-                expected: local?.version))
     }
 
     /// Who stands behind a page of the peer's. The page may claim less than the peer has told
     /// before, where it leaves out what the peer holds, or has left out of what it pushed here.
     func meeting(_ page: RecordPage) -> Meeting {
         let seen = page.knowledge.vector.union(seenByPeer).union(remote?.vector ?? VersionVector())
-        var meeting = Meeting(vector: trusted(seen), forgotten: page.knowledge.forgotten)
+        var meeting = Meeting(vector: doubts.trusted(seen), forgotten: page.knowledge.forgotten)
         meeting.settled = settled.forgotten.vector
         meeting.isJudged = judgesPeer
         return meeting

@@ -33,11 +33,11 @@ extension SyncSession {
         }
         let greeting = try await greet()
         let isForked = try noteFork(greeting?.knowledge)
-        peerDisputed = Set(greeting?.disputed ?? [])
+        doubts.take(greeting)
         guard let remote = greeting?.knowledge else {
             return work.leave(indices, .peerLacksDataset)
         }
-        guard !isForked, doubted.isEmpty, peerDisputed.isEmpty else {
+        guard !isForked, doubts.isEmpty else {
             return work.leave(indices, .isDisputed)
         }
         guard lifecycle.isDeleted == remote.lifecycle.isDeleted,

@@ -62,7 +62,7 @@ extension SyncSession {
         // A part cannot be compared with what the peer has, so all of it is written anew that may
         // lie under a dot of another write. What the peer has of it meets that in a conflict.
         try settleAlone()
-        peerDisputed = Set(greeting?.disputed ?? [])
+        doubts.take(greeting)
         remote = greeting?.knowledge
         seenByPeer = remote?.vector ?? VersionVector()
         try begin(book, greeting)
@@ -126,7 +126,7 @@ extension SyncSession {
         part = PartExchange(
             book: book, record: record, progress: progress, stored: stored,
             letGoThrough: record.isHandingOver ? .zero : pushPosition,
-            greeted: trusted(greeting?.knowledge?.vector ?? VersionVector()))
+            greeted: doubts.trusted(greeting?.knowledge?.vector ?? VersionVector()))
     }
 
     func syncCount() throws(SyncError) -> SyncCount {
@@ -158,7 +158,7 @@ extension SyncSession {
                         atMost: min(options.pageRecordsMax, recordsLeft)),
                     bytesMax: options.pageBytesMax, scope: part.scope,
                     former: part.former(after: pullPosition),
-                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted())
+                    batons: try BatonBook(dataset).batons, disputed: doubts.theirs.sorted())
             }
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.scopedPull(request, &traffic)
@@ -183,7 +183,7 @@ extension SyncSession {
         try await reviewIncoming()
         try await reviewPending()
         try await checkPending()
-        part?.whole = remote.map { (vector: trusted($0.vector), forgotten: $0.forgotten) }
+        part?.whole = remote.map { (vector: doubts.trusted($0.vector), forgotten: $0.forgotten) }
         if let whole = part?.whole {
             // It claims nothing as long as it has left anything out.
             let isSilent = whole.vector.isEmpty && part?.record.isEnding == true
@@ -237,7 +237,7 @@ extension SyncSession {
     /// whatever was left out.
     private func seenWithoutHeld() async throws(SyncError) -> VersionVector {
         let answer = try await ask([LookupRequest.Item(key: [0])], in: .nothing, bytesMax: 1)
-        return trusted(answer.page.knowledge.vector)
+        return doubts.trusted(answer.page.knowledge.vector)
     }
 
     /// Asks how records are now, and takes in what the answer is.
@@ -311,7 +311,7 @@ extension SyncSession {
     func endPart() throws(SyncError) -> Bool {
         try storeProgress()
         try endHandingOver()
-        guard let part, part.record.isEnding, let whole = part.whole, peerDisputed.isEmpty else {
+        guard let part, part.record.isEnding, let whole = part.whole, doubts.theirs.isEmpty else {
             return true
         }
         if part.hasHandedOn, let remote, try remote.syncCount > pulledThrough() {

@@ -141,7 +141,7 @@ extension SyncSession {
             if local.version.dot != notice.dot { throw .writtenTooFast }
         }
         let unsent = try engine(dataset.name) { () throws(StoreError) in try UnsentWrites(dataset) }
-        let theirs = trusted(news.knowledge.vector)
+        let theirs = doubts.trusted(news.knowledge.vector)
         for key in news.missing {
             // What the peer has seen and has no more was deleted there, and that forgotten.
             guard let local = try stored(key), !local.isDeleted, !unsent.contains(local),
@@ -191,46 +191,28 @@ extension SyncSession {
         _ record: Record, to plan: inout PartPlan, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let local = try stored(record.key)
-        if let local, local.isBuried(by: record) {
-            plan.batch.writes.append(
-                ReplicatedWrite(
-                    key: record.key,
-                    content: .adopt(
-                        value: nil, version: local.version.joined(with: record.version.vector)),
-                    expected: local.version))
-            plan.pulled += 1
-            return
-        }
         let wiped = try engine(dataset.name) { () throws(StoreError) in
             try dataset.knowledge().lifecycle.wiped
         }
-        switch Comparison(
-            local: local, incoming: record, seen: VersionVector(), wiped: wiped)
-        {
-        case .ignore:
+        var circumstances = Circumstances(seen: VersionVector(), wiped: wiped)
+        circumstances.side = .part
+        let verdict = Verdict(on: record, beside: local, circumstances)
+        if case .adopt = verdict.outcome, verdict.isNews, try isOutside(record, beside: local) {
+            if let local, isOutrun(local, by: record.version) { plan.drop(local) }
             return
-        case .adopt(let value, let version, let expiresAt):
-            if try isOutside(record, beside: local) {
-                if let local, isOutrun(local, by: record.version) { plan.drop(local) }
-                return
-            }
-            // A part has no place to leave a record out: no position may move past it.
-            if let error = try await refusal(of: record) { throw error }
-            plan.batch.writes.append(
-                ReplicatedWrite(
-                    key: record.key,
-                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
-                    expected: local?.version))
-            plan.pulled += version.dot == local?.version.dot ? 0 : 1
-        case .renew(let winner):
-            // Outside of the scope, too: it is a write of this store, which the peer is to have.
-            if let error = try await refusal(of: record) { throw error }
-            plan.batch.writes.append(
-                Comparison.renewal(of: winner, incoming: record, local: local))
-            plan.pulled += winner.version == record.version ? 1 : 0
-        case .conflict:
+        }
+        // A part has no place to leave a record out: no position may move past it.
+        if verdict.isNews, let error = try await refusal(of: record) { throw error }
+        switch verdict.outcome {
+        case .ignore, .dead, .confirmed, .hold, .outlive:
+            return
+        // What is written anew is a write of this store, which the peer is to have, outside of the
+        // scope, too.
+        case .adopt(let write, let isTheirs), .renew(let write, let isTheirs):
+            plan.batch.writes.append(write)
+            plan.pulled += isTheirs ? 1 : 0
+        case .settle:
             guard let local else { return }
-            if let error = try await refusal(of: record) { throw error }
             let answer = try await settlement.settle(
                 local: local, remote: record, mustRewrite: false)
             switch answer {
@@ -274,9 +256,9 @@ extension SyncSession {
         if let through = news.through, plan.pending.isEmpty, firstPending == nil {
             var checkpoint = stored
             checkpoint.pulledThrough = through
-            checkpoint.vector.formUnion(trusted(news.knowledge.vector))
+            checkpoint.vector.formUnion(doubts.trusted(news.knowledge.vector))
             if checkpoint != stored { batch.checkpoint = (peer, checkpoint) }
-            if store.has(.claimVectorInPart) { batch.seen = trusted(news.knowledge.vector) }
+            if store.has(.claimVectorInPart) { batch.seen = doubts.trusted(news.knowledge.vector) }
             if part.progress != part.stored {
                 batch.notes.append(part.book.note(part.progress, with: peer))
                 noted = part.progress
@@ -293,13 +275,4 @@ extension SyncError {
     fileprivate static let writtenTooFast = SyncError(
         .contended,
         "records were written here faster than they could be merged; repeat the exchange")
-}
-
-extension Record {
-    /// Whether it is dead by a tombstone under its own version. One that has expired is not: every
-    /// replica sees that by itself.
-    fileprivate func isBuried(by other: Record) -> Bool {
-        !isDropped && !isDeleted && other.isDeleted && other.expiresAt == nil
-            && other.version.dot == version.dot
-    }
 }

@@ -8,7 +8,7 @@ extension SyncSession {
     func pushPart() async throws(SyncError) -> Bool {
         var conflictRounds = 0
         while true {
-            let theirs = trusted(remote?.vector ?? VersionVector())
+            let theirs = doubts.trusted(remote?.vector ?? VersionVector())
             let (changes, claim) = try partPage(for: theirs)
             let pulled = try pulledThrough()
             guard isNews(changes, claim, pulled) else {
@@ -33,7 +33,7 @@ extension SyncSession {
             }
             let request = PushRequest(
                 address: address, since: pushPosition, acknowledged: pulled, page: page,
-                disputed: peerDisputed.sorted())
+                disputed: doubts.theirs.sorted())
             if page.recordCount > 0 { part?.hasHandedOn = true }
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.push(request, isPart: true, &traffic)
@@ -110,7 +110,7 @@ extension SyncSession {
         // Its position went past what was left out while the dataset was whole.
         var theirs: VersionVector?
         if part.letGoThrough < pushPosition, try !heldBack().isEmpty {
-            theirs = trusted(remote?.vector ?? VersionVector())
+            theirs = doubts.trusted(remote?.vector ?? VersionVector())
         }
         var since = part.letGoThrough
         while since < end {

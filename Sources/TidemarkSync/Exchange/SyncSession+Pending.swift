@@ -4,18 +4,10 @@ import Tidemark
 // and what keeps the other side's version from being lost, says `PendingBook`.
 
 extension SyncSession {
-    /// Whether there are writes whose dots may name other ones, too.
-    var isForked: Bool { !doubted.isEmpty || !peerDisputed.isEmpty }
-
-    /// Whether a dot may name another write, too: then no vector says that it was seen.
-    func isDisputed(_ dot: Dot) -> Bool {
-        doubted.contains(dot.replica) || peerDisputed.contains(dot.replica)
-    }
-
     /// Whether conflicts wait while ids are in doubt. These stay so until all that lies under them
     /// was settled, and no position moves before.
     func waitsInDoubt() throws(SyncError) -> Bool {
-        guard isForked else { return false }
+        guard !doubts.isEmpty else { return false }
         return try engine(dataset.name) { () throws(StoreError) -> Bool in
             var waits = false
             try PendingBook.forEach(in: dataset) { (_) throws(StoreError) in
@@ -48,7 +40,7 @@ extension SyncSession {
         _ pending: [(conflict: Conflict, reason: PendingConflict.Reason)]
     ) throws(SyncError) -> [SystemNote]? {
         guard !pending.isEmpty else { return [] }
-        guard !isForked else { return nil }
+        guard doubts.isEmpty else { return nil }
         return try engine(dataset.name) { () throws(StoreError) in
             try PendingBook(dataset).notes(adding: pending, from: peer)
         }
@@ -85,7 +77,7 @@ extension SyncSession {
     func reviewPending() async throws(SyncError) {
         guard try holdsBackVectors() else { return }
         // What came with the pages may have superseded what is certain without asking anybody.
-        if isForked { try forgetSuperseded() }
+        if !doubts.isEmpty { try forgetSuperseded() }
         let book = try openBook()
         var left = book.entries
         while !left.isEmpty {
@@ -110,7 +102,7 @@ extension SyncSession {
 
     /// As the book does, where neither side disputes an id.
     func forgetSuperseded() throws(SyncError) {
-        let disputed = doubted.union(peerDisputed)
+        let disputed = doubts.ours.union(doubts.theirs)
         try engine(dataset.name) { () throws(StoreError) in
             try PendingBook.forgetSuperseded(in: dataset, disputed: disputed)
         }
@@ -159,7 +151,7 @@ extension SyncSession {
             }
             let count = plan.pending.count
             try await compare(
-                isForked ? withoutPlace(remote) : remote, isKnown: true, isLeftOver: true,
+                !doubts.isEmpty ? withoutPlace(remote) : remote, isKnown: true, isLeftOver: true,
                 to: &plan, &batch, &settlement)
             guard plan.pending.count > count else {
                 settled.append(entry)

@@ -8,7 +8,7 @@ extension SyncSession {
         isFrozen = false
         forgetPending()
         // What has been superseded since it began to wait holds up no dispute.
-        if isForked { try forgetSuperseded() }
+        if !doubts.isEmpty { try forgetSuperseded() }
         var isLast = false
         while !isLast {
             guard recordsLeft > 0 else {
@@ -21,8 +21,8 @@ extension SyncSession {
                     address: address, since: pullPosition,
                     recordsMax: try dataset.recordsPerPage(
                         atMost: min(options.pageRecordsMax, recordsLeft)),
-                    bytesMax: options.pageBytesMax, vector: trusted(try dataset.vector),
-                    batons: try BatonBook(dataset).batons, disputed: peerDisputed.sorted(),
+                    bytesMax: options.pageBytesMax, vector: doubts.trusted(try dataset.vector),
+                    batons: try BatonBook(dataset).batons, disputed: doubts.theirs.sorted(),
                     isAfresh: judgesPeer)
             }
             let page = try await counted { connection, traffic throws(SyncError) in
@@ -49,7 +49,7 @@ extension SyncSession {
         }
         if judgesPeer, !leavesDead { judged = (judging, pullPosition) }
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
-        doubted = []
+        doubts.ours = []
         confirmedKeys = []
         return true
     }
@@ -171,84 +171,81 @@ extension SyncSession {
                 try dataset.knowledge()
             )
         }
-        let comparison = Comparison(
-            local: local, incoming: record, seen: trusted(knowledge.vector),
-            wiped: knowledge.lifecycle.wiped)
-        var judgement: Judgement?
+        var circumstances = Circumstances(
+            seen: doubts.trusted(knowledge.vector), wiped: knowledge.lifecycle.wiped)
+        circumstances.side = .asking(doubts)
+        circumstances.isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
         if judgesPeer || (isLeftOver && !knowledge.forgotten.isEmpty) {
-            judgement = try self.judgement(on: record, beside: local, knowledge)
+            circumstances.unmet = try unmet(by: record, beside: local, knowledge)
         }
-        if case .dead? = judgement {
+        let verdict = Verdict(on: record, beside: local, circumstances)
+        if case .dead = verdict.outcome {
             if !isKnown { plan.dead.append(record) }
             return
         }
-        let isAhead = isToHold(record, beside: local, knowledge)
-        let isNews = comparison != .ignore || isAhead || judgement != nil
-        if isNews, !isKnown, let error = try await refusal(of: record) {
+        if verdict.isNews, !isKnown, let error = try await refusal(of: record) {
             plan.refused.append((record, error))
             // It is compared with nothing.
             if let renewal = renewal(of: local) { batch.writes.append(renewal) }
             return
         }
-        // What is too large to be kept apart is compared like any other.
-        if isAhead, try hold(record, in: &batch, &plan.held) { return }
-        if case .outlives(let write)? = judgement {
+        var outcome = verdict.outcome
+        if case .hold(let otherwise) = outcome {
+            // What is too large to be kept apart is compared like any other.
+            if try hold(record, in: &batch, &plan.held) { return }
+            outcome = otherwise
+        }
+        try await carryOut(outcome, record, local, in: &plan, &batch, &settlement)
+    }
+
+    /// Adds to a plan what a record comes to.
+    func carryOut(
+        _ outcome: Verdict.Outcome, _ incoming: Record, _ local: Record?, in plan: inout PullPlan,
+        _ batch: inout ReplicationBatch, _ settlement: inout ConflictSettlement
+    ) async throws(SyncError) {
+        switch outcome {
+        case .ignore, .dead, .hold:
+            return
+        case .confirmed:
+            plan.confirmed.append(incoming.key)
+        case .adopt(let write, let isTheirs):
             batch.writes.append(write)
-            plan.pulled += record.isDeleted ? 0 : 1
-            return
-        }
-        if !knowledge.lifecycle.wiped.covers(record.version.vector),
-            let verdict = verdict(on: record, beside: local)
-        {
-            try await add(verdict, record, local, comparison, to: &plan, &batch, &settlement)
-            return
-        }
-        switch comparison {
-        case .conflict:
+            plan.pulled += isTheirs ? 1 : 0
+            confirm(incoming, storedBy: write, in: &plan)
+        case .outlive(let write):
+            batch.writes.append(write)
+            plan.pulled += incoming.isDeleted ? 0 : 1
+        case .renew(let write, let isTheirs):
+            batch.writes.append(write)
+            plan.pulled += isTheirs ? 1 : 0
+        case .settle(let seen):
             guard let local else { return }
             let answer = try await settlement.settle(
-                local: local, remote: record, mustRewrite: false)
+                local: local, remote: incoming, mustRewrite: seen != nil)
             switch answer {
             case .settled(let outcome):
-                batch.writes += outcome.writes
+                batch.writes +=
+                    seen.map { forkWrites(outcome, incoming, seen: $0) } ?? outcome.writes
                 plan.settled.append((outcome, batch.writes.count - 1))
                 plan.pulled += 1
-                if case .adopt(_, let version, _)? = outcome.writes.last?.content {
-                    confirm(record, storedAs: version, in: &plan)
+                if seen == nil, let last = outcome.writes.last {
+                    confirm(incoming, storedBy: last, in: &plan)
                 }
             case .pending(let conflict, let reason):
                 plan.pending.append((conflict, reason))
+                if seen != nil { plan.confirmed.append(incoming.key) }
             }
-        case .ignore:
-            return
-        case .renew(let winner):
-            batch.writes.append(Comparison.renewal(of: winner, incoming: record, local: local))
-            plan.pulled += winner.version == record.version ? 1 : 0
-        case .adopt(let value, let version, let expiresAt):
-            adopt(value, version, expiresAt, for: record, over: local, in: &plan, &batch)
-            plan.pulled += version.dot == local?.version.dot ? 0 : 1
         }
-    }
-
-    /// Stores what came, or what is here joined with it.
-    private func adopt(
-        _ value: [UInt8]?, _ version: Version, _ expiresAt: UInt64?, for incoming: Record,
-        over local: Record?, in plan: inout PullPlan, _ batch: inout ReplicationBatch
-    ) {
-        batch.writes.append(
-            ReplicatedWrite(
-                key: incoming.key,
-                content: .adopt(value: value, version: version, expiresAt: expiresAt),
-                expected: local?.version))
-        confirm(incoming, storedAs: version, in: &plan)
     }
 
     /// Of what is stored under a doubted id the peer has that very write, if it has just told of
     /// it: then it is not to be written anew with the last page.
-    private func confirm(_ incoming: Record, storedAs version: Version, in plan: inout PullPlan) {
-        guard version.dot == incoming.version.dot, doubted.contains(version.dot.replica) else {
-            return
-        }
+    private func confirm(
+        _ incoming: Record, storedBy write: ReplicatedWrite, in plan: inout PullPlan
+    ) {
+        guard case .adopt(_, let version, _) = write.content,
+            version.dot == incoming.version.dot, doubts.ours.contains(version.dot.replica)
+        else { return }
         plan.confirmed.append(incoming.key)
     }
 
@@ -260,48 +257,6 @@ extension SyncSession {
         let source = ConflictJournal.Source(policy: settler, peer: peer, exchange: number)
         return try engine(dataset.name) { () throws(StoreError) in
             try ConflictJournal(dataset, options.journal).notes(of: settled, by: source)
-        }
-    }
-
-    /// What a fork comes to for one record.
-    func add(
-        _ verdict: ForkVerdict, _ incoming: Record, _ local: Record?, _ comparison: Comparison,
-        to plan: inout PullPlan, _ batch: inout ReplicationBatch,
-        _ settlement: inout ConflictSettlement
-    ) async throws(SyncError) {
-        switch (verdict, local) {
-        case (.confirmed, _):
-            plan.confirmed.append(incoming.key)
-        case (.rewrite(let record, let seen), _):
-            batch.writes.append(
-                ReplicatedWrite(
-                    key: incoming.key,
-                    content: .rewrite(
-                        value: record.value, of: record.version, seen: seen, keepsTime: true,
-                        expiresAt: record.expiresAt), expected: local?.version))
-            plan.pulled += record == local ? 0 : 1
-        case (.settle(let seen), .some(let local)):
-            let answer = try await settlement.settle(
-                local: local, remote: incoming, mustRewrite: true)
-            switch answer {
-            case .settled(let outcome):
-                batch.writes += forkWrites(outcome, incoming, seen: seen)
-                plan.settled.append((outcome, batch.writes.count - 1))
-                plan.pulled += 1
-            case .pending(let conflict, let reason):
-                plan.pending.append((conflict, reason))
-                plan.confirmed.append(incoming.key)
-            }
-        case (.superseded, _), (.settle, .none):
-            if case .renew(let winner) = comparison {
-                batch.writes.append(
-                    Comparison.renewal(of: winner, incoming: incoming, local: local))
-                plan.pulled += 1
-                return
-            }
-            guard case .adopt(let value, let version, let expiresAt) = comparison else { return }
-            adopt(value, version, expiresAt, for: incoming, over: local, in: &plan, &batch)
-            plan.pulled += 1
         }
     }
 
@@ -317,7 +272,7 @@ extension SyncSession {
                 value: last.value, of: incoming.version, seen: seen, keepsTime: false,
                 expiresAt: last.expiresAt), expected: last.expected)
         // A doubtful version of the peer's takes no place in the history here.
-        if peerDisputed.contains(incoming.version.dot.replica) { return [settled] }
+        if doubts.theirs.contains(incoming.version.dot.replica) { return [settled] }
         return outcome.writes.dropLast() + [settled]
     }
 
@@ -333,18 +288,19 @@ extension SyncSession {
             (
                 try dataset.knowledge(), try dataset.checkpoint(for: peer),
                 try BatonBook(dataset).notes(
-                    taking: page.knowledge.batons, settling: page.isLast ? doubted.sorted() : [])
+                    taking: page.knowledge.batons,
+                    settling: page.isLast ? doubts.ours.sorted() : [])
             )
         }
         // What the peer claims to have seen under an id that is disputed is not here.
-        let theirs = trusted(page.knowledge.vector)
+        let theirs = doubts.trusted(page.knowledge.vector)
         var checkpoint = stored
         // While the peer disputes an id, what was settled here does not descend from what lies
         // there. If the push is lost and somebody else ends the dispute, that has to come again.
-        if peerDisputed.isEmpty { checkpoint.pulledThrough = page.through }
+        if doubts.theirs.isEmpty { checkpoint.pulledThrough = page.through }
         // Until all of it is settled, what the peer has under a doubted id may be other writes.
         checkpoint.vector.formUnion(
-            page.isLast ? theirs : doubted.reduce(theirs) { $0.removing($1) })
+            page.isLast ? theirs : doubts.ours.reduce(theirs) { $0.removing($1) })
         var batch = batch
         batch.notes += notes + sweepNotes
         // An exchange that brings nothing leaves no trace: two idle replicas stay idle.
@@ -365,7 +321,7 @@ extension SyncSession {
         }
         if store.joinsVector(atEnd: page.isLast), !holdsBack { batch.seen = theirs }
         if page.isLast {
-            batch.disowned = doubted.sorted()
+            batch.disowned = doubts.ours.sorted()
             // Without the peer's vector, what lies here under them counts as in the middle of an
             // exchange, or a write would not descend from what it replaces.
             batch.isSettled = !holdsBack

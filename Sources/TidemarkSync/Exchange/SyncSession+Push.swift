@@ -47,7 +47,7 @@ extension SyncSession {
                     ready = next
                     continue
                 }
-                if isLast { peerDisputed = [] }
+                if isLast { doubts.endTheirs() }
                 try noteEnd()
                 return true
             case .again: continue
@@ -90,7 +90,8 @@ extension SyncSession {
             // What is known to be there as it lies here need not be looked through for it.
             since: max(since, adoptedThrough),
             recordsMax: min(recordsMax, recordsLeft - min(recordsLeft, sent)),
-            bytesMax: options.pageBytesMax, excluding: trusted(remote?.vector ?? VersionVector()),
+            bytesMax: options.pageBytesMax,
+            excluding: doubts.trusted(remote?.vector ?? VersionVector()),
             replicas: address.replicas, withheld: withheld, memory: changeMemory)
     }
 
@@ -200,7 +201,7 @@ extension SyncSession {
         let request = PushRequest(
             address: address, since: pushPosition,
             acknowledged: lookedThrough(lastSynced?.pulled ?? pulled), page: page,
-            disputed: peerDisputed.sorted(), settled: judged.forgotten,
+            disputed: doubts.theirs.sorted(), settled: judged.forgotten,
             seen: page.seen ?? VersionVector())
         let answer: PushAnswer
         do throws(SyncError) {
@@ -269,7 +270,7 @@ extension SyncSession {
             records: [], through: pushPosition, isLast: false, knowledge: knowledge)
         let request = PushRequest(
             address: address, since: pushPosition, acknowledged: pulled, page: nothing,
-            disputed: peerDisputed.sorted(), settled: judged.forgotten)
+            disputed: doubts.theirs.sorted(), settled: judged.forgotten)
         let isPart = part != nil
         remote = try await counted { connection, traffic throws(SyncError) in
             try await connection.push(request, isPart: isPart, &traffic)
@@ -297,7 +298,7 @@ extension SyncSession {
         let isUnacknowledged = try pulledThrough() > acknowledged
         // Unless it hears how much it has of ours, likewise.
         let isUnsaid = adoptedThrough > pushPosition
-        return isUnacknowledged || isUnsaid || !peerDisputed.isEmpty || page.recordCount > 0
+        return isUnacknowledged || isUnsaid || !doubts.theirs.isEmpty || page.recordCount > 0
             || !page.isLast || !remote.vector.covers(page.knowledge.vector)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
     }
@@ -326,7 +327,7 @@ extension SyncSession {
     ///
     /// - Parameter pulled: what is remembered.
     private func lookedThrough(_ pulled: SyncCount) -> SyncCount {
-        peerDisputed.isEmpty ? pulled : max(pulled, judged.through)
+        doubts.theirs.isEmpty ? pulled : max(pulled, judged.through)
     }
 
     /// The peer has everything up to the end of the page, and we have everything of the peer's

@@ -11,17 +11,6 @@ extension SyncSession {
         return part == nil
     }
 
-    /// Whether an arriving version is to be held rather than compared. If it, or what is here of
-    /// its key, has a dot that may name another write, it is compared as it comes, whatever its
-    /// date: only that settles what is in doubt.
-    func isToHold(
-        _ arrived: Record, beside local: Record?, _ knowledge: DatasetKnowledge
-    ) -> Bool {
-        let isLocalInDoubt = local.map { !$0.isDropped && isDisputed($0.version.dot) } ?? false
-        return isHolding && !isLocalInDoubt && !isDisputed(arrived.version.dot)
-            && dataset.holds(arrived, beside: local, knowledge)
-    }
-
     /// Lets in what is held and need not be any more.
     ///
     /// Under last writer wins that is what is believed by now. No other policy asks for a date, so
@@ -64,20 +53,14 @@ extension SyncSession {
             return (held, try dataset.storedRecord(for: held.key))
         }
         guard let (held, local) = found else { return true }
-        let knowledge = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.knowledge()
+        let verdict = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.verdict(on: held, beside: local, try dataset.knowledge())
         }
-        let meeting = Comparison(held, meeting: local, wiped: knowledge.lifecycle.wiped)
         var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
         var batch = ReplicationBatch()
-        batch.writes = meeting.writes(for: held, beside: local)
-        let outliver = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.outliver(held, beside: local, knowledge)
-        }
-        if meeting != .ignore, let write = outliver {
-            batch.writes = [write]
-        } else if meeting == .conflict, let local {
-            let isDoubtful = isDisputed(held.version.dot)
+        batch.writes = verdict.outcome.writes
+        if case .settle = verdict.outcome, let local {
+            let isDoubtful = doubts.contain(held.version.dot)
             let answer = try await settlement.settle(
                 local: local, remote: held, mustRewrite: isDoubtful)
             switch answer {
@@ -85,7 +68,7 @@ extension SyncSession {
                 // No settlement descends from a dot that may name another write.
                 batch.writes =
                     isDoubtful
-                    ? forkWrites(outcome, held, seen: stripped(held).union(stripped(local)))
+                    ? forkWrites(outcome, held, seen: doubts.seenForCertain(held, local))
                     : outcome.writes
                 settled = [(outcome, batch.writes.count - 1)]
             case .pending(let conflict, let reason):
@@ -157,7 +140,7 @@ extension SyncSession {
     func settleHeld(_ keys: [[UInt8]]) throws(SyncError) -> Bool {
         // A peer that finds conflicts and names none would be asked for ever.
         guard isHolding, !keys.isEmpty else { return false }
-        let peerHas = trusted(remote?.vector ?? VersionVector())
+        let peerHas = doubts.trusted(remote?.vector ?? VersionVector())
         let held = try heldWrites(of: Set(keys), beside: peerHas)
         var batch = ReplicationBatch()
         var refused: [[UInt8]] = []
@@ -169,7 +152,7 @@ extension SyncSession {
                     if held.isLacking { refused.append(key) }
                     continue
                 }
-                guard !isDisputed(local.version.dot) else { continue }
+                guard !doubts.contain(local.version.dot) else { continue }
                 let isOurs =
                     !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
                 let isMetAgain = !metConflicts.insert(key).inserted
@@ -231,7 +214,7 @@ extension SyncSession {
             try QuarantineBook(dataset).each { (record) throws(StoreError) in
                 let version = record.version
                 // No write may descend from a dot that may name another one.
-                guard keys.contains(record.key), !isDisputed(version.dot) else { return true }
+                guard keys.contains(record.key), !doubts.contain(version.dot) else { return true }
                 held[record.key, default: HeldVersions()]
                     .add(version, isThere: peerHas.contains(version.dot))
                 return true

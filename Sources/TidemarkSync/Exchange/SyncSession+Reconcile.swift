@@ -100,7 +100,7 @@ extension SyncSession {
     private func isReconcilable(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         // A bound to the records of an exchange could not be kept; and a part differs on purpose.
         guard part == nil, pullPosition == .zero, !isBeginningAfresh, !options.isDryRun,
-            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty,
+            options.recordsPerRunMax == nil, doubts.isEmpty,
             !judgesPeer, freshStart == nil
         else { return false }
         let countMin = options.comparesFrom
@@ -122,8 +122,8 @@ extension SyncSession {
     func claims() throws(SyncError) -> AskerClaims {
         try engine(dataset.name) { () throws(StoreError) in
             AskerClaims(
-                vector: trusted(try dataset.vector), batons: try BatonBook(dataset).batons,
-                disputed: peerDisputed.sorted())
+                vector: doubts.trusted(try dataset.vector), batons: try BatonBook(dataset).batons,
+                disputed: doubts.theirs.sorted())
         }
     }
 

@@ -38,146 +38,46 @@ extension SyncSession {
             if let theirs { try dataset.disputeForked(theirs.batons, theirs.vector) }
             return Set(try BatonBook(dataset).disputed)
         }
-        guard disputed != doubted else { return false }
-        doubted = disputed
+        doubts.ownIDs = Set(store.ownIDs)
+        guard disputed != doubts.ours else { return false }
+        doubts.ours = disputed
         confirmedKeys = []
         return true
-    }
-
-    /// What of the peer's claims counts: not what it has under an id of its own that is disputed.
-    func trusted(_ vector: VersionVector) -> VersionVector {
-        peerDisputed.reduce(vector) { $0.removing($1) }
-    }
-
-    private func isDoubted(_ record: Record) -> Bool {
-        // The mark of a dropped record is no write.
-        !record.isDropped && doubted.contains(record.version.dot.replica)
-    }
-
-    func stripped(_ record: Record) -> VersionVector {
-        let ids = isDoubted(record) ? doubted : peerDisputed
-        return ids.reduce(record.version.vector) { $0.removing($1) }
-    }
-
-    /// What is to become of a record of which either side's version has a dot that may name two
-    /// writes; nil if it has not.
-    func verdict(on incoming: Record, beside stored: Record?) -> ForkVerdict? {
-        // Where a record was dropped nothing is.
-        let local = stored.flatMap { $0.isDropped ? nil : $0 }
-        let isLocal = local.map(isDoubted) ?? false
-        guard isLocal || peerDisputed.contains(incoming.version.dot.replica) else { return nil }
-        guard let local else {
-            return .rewrite(incoming, seen: stripped(incoming))
-        }
-        // From here on one of the two is in doubt, and the other one is as it is.
-        let (doubtful, certain) = isLocal ? (local, incoming) : (incoming, local)
-        let both = stripped(doubtful).union(certain.version.vector)
-        switch certain.version.relation(to: doubtful.version) {
-        case .same:
-            guard certain.version.time == doubtful.version.time, certain.value == doubtful.value
-            else { return .settle(seen: both) }
-            return isOfBoth(local.version.dot.replica)
-                ? .rewrite(local, seen: stripped(local)) : .confirmed
-        case .descendant where isBelieved(certain, toDescendFrom: doubtful, isLocal: isLocal):
-            // If it is the one that is here already, it goes to the peer with the push.
-            return isLocal ? .superseded : .confirmed
-        case .ancestor, .descendant, .concurrent:
-            return .between(doubtful, certain, seen: both)
-        }
-    }
-
-    /// Whether both sides have had an id and gave it up: then one may be a copy of the other, made
-    /// after that one's disk went back. What both have under it proves nothing: some third store
-    /// may have what was lost.
-    private func isOfBoth(_ id: ReplicaID) -> Bool {
-        doubted.contains(id) && peerDisputed.contains(id) && !contestedByPeer.contains(id)
-            && store.ownIDs.contains(id)
-    }
-
-    /// Whether a version that seems to descend from a doubtful one does: for certain if its side
-    /// is known to have had the doubtful one, and not if it is older.
-    ///
-    /// A clock may have stood still or gone back with the store, so that it is no proof. It is
-    /// asked where the policy takes one of the two whatever they hold. Where both would be merged
-    /// nothing is lost by merging once too often, and the application may tell what it sees.
-    private func isBelieved(
-        _ certain: Record, toDescendFrom doubtful: Record, isLocal: Bool
-    ) -> Bool {
-        if certain.value == doubtful.value { return true }
-        let isShared = isLocal ? peerHad(doubtful.version.dot) : weHad(doubtful)
-        if isShared { return true }
-        switch policy {
-        case .lastWriterWins, .keepLocal, .keepRemote:
-            return certain.version.time >= doubtful.version.time
-        default: return false
-        }
-    }
-
-    /// Whether the peer is known to have had the very write that lies here under a doubted dot.
-    ///
-    /// Of former ids of this store that is what the peer had before this store went back, and where
-    /// the peer disputes nothing it is known which line it has. Of an id of others that both sides
-    /// have just come to dispute nothing is known: they may have exchanged without noticing, and
-    /// what the peer has seen of it may be of the other line. Nor is anything known of one that the
-    /// maker of a bundle does not dispute: nobody has told it yet that there were two.
-    func peerHad(_ dot: Dot) -> Bool {
-        guard known.toPeer.contains(dot) else { return false }
-        return store.ownIDs.contains(dot.replica)
-            || (!isFile && !peerDisputed.contains(dot.replica))
-    }
-
-    /// Whether we are known to have had the very write that lies at the peer under an id that it
-    /// disputes. Likewise nothing is known of an id, none of the peer's, that both sides dispute:
-    /// what we had seen of the one line has kept the peer from telling us of the other one.
-    func weHad(_ doubtful: Record) -> Bool {
-        let id = doubtful.version.dot.replica
-        return doubtful.syncCount <= known.fromPeer
-            && !(contestedByPeer.contains(id) && doubted.contains(id))
     }
 
     /// What is here of a key whose version at the peer is refused: written anew if its dot may name
     /// another write, too, since no comparison shows whether it does. nil if its dot is certain.
     func renewal(of stored: Record?) -> ReplicatedWrite? {
-        guard let stored, isDoubted(stored) else { return nil }
-        return ReplicatedWrite(
-            key: stored.key,
-            content: .rewrite(
-                value: stored.value, of: stored.version, seen: stripped(stored), keepsTime: true,
-                expiresAt: stored.expiresAt), expected: stored.version)
+        guard let stored, doubts.contain(stored) else { return nil }
+        return doubts.rewriting(stored)
     }
 
     /// Before the last page is applied: writes anew what the peer has nothing of.
     func rewriteDoubtful(before page: RecordPage) throws(SyncError) {
-        guard !doubted.isEmpty, page.isLast else { return }
+        guard !doubts.ours.isEmpty, page.isLast else { return }
         let settled = confirmedKeys.union(page.records.map(\.key))
+        try rewriteDoubtful { record in !settled.contains(record.key) }
+    }
+
+    private func rewriteDoubtful(where isLeft: (Record) -> Bool) throws(SyncError) {
         try rewrite(
-            where: { record in isDoubted(record) && !settled.contains(record.key) },
-            as: { record in
-                .rewrite(
-                    value: record.value, of: record.version, seen: stripped(record),
-                    keepsTime: true, expiresAt: record.expiresAt)
-            })
+            where: { record in doubts.contain(record) && isLeft(record) },
+            as: { record in doubts.rewriting(record).content })
     }
 
     /// The peer has never heard of the dataset: then nothing can be compared, and all that lies
     /// here under a disputed id is written anew.
     func settleAlone() throws(SyncError) {
-        guard !doubted.isEmpty else { return }
-        try rewrite(
-            where: isDoubted,
-            as: { record in
-                .rewrite(
-                    value: record.value, of: record.version, seen: stripped(record),
-                    keepsTime: true, expiresAt: record.expiresAt)
-            })
+        guard !doubts.ours.isEmpty else { return }
+        try rewriteDoubtful { _ in true }
         try engine(dataset.name) { () throws(StoreError) in
             var batch = ReplicationBatch()
-            batch.disowned = doubted.sorted()
+            batch.disowned = doubts.ours.sorted()
             batch.isSettled = true
             batch.notes = try BatonBook(dataset).notes(taking: [], settling: batch.disowned)
             _ = try dataset.replicate(batch)
         }
-        doubted = []
+        doubts.ours = []
     }
 }
 
@@ -188,27 +88,10 @@ extension SyncError {
             + "written since is to be exchanged anew; repeat the exchange")
 }
 
-/// What becomes of a record under a dot that may name two writes.
-enum ForkVerdict {
-    /// Both sides have the same write.
-    case confirmed
-    /// The version whose dot is certain takes the other's place, wherever that still stands.
-    case superseded
-    /// Is written anew, as a descendant of what is given.
-    case rewrite(Record, seen: VersionVector)
-    /// A conflict for the policy, whose outcome descends from what is given.
-    case settle(seen: VersionVector)
-
-    /// Of two versions of which nobody can tell whether one descends from the other.
-    static func between(
-        _ doubtful: Record, _ certain: Record, seen: VersionVector
-    ) -> ForkVerdict {
-        guard certain.value == doubtful.value, certain.expiresAt == doubtful.expiresAt else {
-            return .settle(seen: seen)
-        }
-        // As late as the later one, or what was written between the two would win over it.
-        let later = certain.version.time > doubtful.version.time ? certain : doubtful
-        return .rewrite(later, seen: seen)
+extension Doubts {
+    /// What the peer disputes.
+    mutating func take(_ greeting: DatasetGreeting?) {
+        take(greeting?.disputed ?? [], former: greeting?.formerIDs ?? [])
     }
 }
 

@@ -43,7 +43,7 @@ extension SyncSession {
     private func mayPushSegments() throws(SyncError) -> Bool {
         guard options.adoptsSegments, !isOneWay, !options.isDryRun,
             options.recordsPerRunMax == nil, part == nil, freshStart == nil, !judgesPeer,
-            doubted.isEmpty, peerDisputed.isEmpty, withheld.isEmpty, pushPosition == .zero,
+            doubts.isEmpty, withheld.isEmpty, pushPosition == .zero,
             remote.map({ $0.syncCount == .zero && $0.vector.isEmpty }) ?? true
         else { return false }
         guard try heldBack().isEmpty else { return false }

@@ -100,7 +100,7 @@ extension SyncSession {
         // A bound to the records of an exchange could not be kept. And a fresh start must look at
         // more than what has changed.
         guard !judgesPeer, freshStart == nil, part == nil, !isOneWay, !options.isDryRun,
-            options.recordsPerRunMax == nil, doubted.isEmpty, peerDisputed.isEmpty,
+            options.recordsPerRunMax == nil, doubts.isEmpty,
             remote.syncCount > pullPosition
         else { return false }
         let changed = remote.syncCount.rawValue - pullPosition.rawValue

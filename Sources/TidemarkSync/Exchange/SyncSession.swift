@@ -38,18 +38,8 @@ final class SyncSession {
     var pushPosition = SyncCount.zero
     /// What the peer remembers of how far we have pulled.
     var acknowledged = SyncCount.zero
-    /// Former ids of this store under which another one wrote, too, and ids of others under which
-    /// two stores wrote.
-    var doubted: Set<ReplicaID> = []
-    /// The same of the peer.
-    var peerDisputed: Set<ReplicaID> = []
-    /// Those of them that are none of the peer's own: it goes on showing batons of these alone.
-    private(set) var contestedByPeer: Set<ReplicaID> = []
-    /// What the peer was known to have when the exchange began, and how much of the peer's both
-    /// remembered that we have: of disputed ids, before one of the two went back. What the peer
-    /// remembers alone may be how far we had come while only a part was kept here, and not told of
-    /// all before that. What we remember may stand under an id that the peer has given up since.
-    var known = (toPeer: VersionVector(), fromPeer: SyncCount.zero)
+    /// Ids under which two stores wrote.
+    var doubts = Doubts()
     /// Keys of which the peer is known to have the write under a doubted id that is here, or of
     /// which a conflict waits.
     var confirmedKeys: Set<[UInt8]> = []
@@ -118,8 +108,6 @@ final class SyncSession {
     var leavesDead = false
     /// What the peer's greeting said that it has seen.
     var seenByPeer = VersionVector()
-    /// Whether the peer is a file, which can be told nothing.
-    var isFile = false
     /// Whether this attempt met a side that lacks deletions which the other has forgotten.
     var metLateness = false
     /// The same once all that the peer had up to a count was looked at; empty if it lacks nothing.
@@ -141,6 +129,10 @@ final class SyncSession {
         self.peer = peer
         result = SyncResult(dataset: dataset.name, remoteReplica: peer)
         recordsLeft = options.recordsPerRunMax ?? .max
+        switch options.policies[dataset.name] ?? options.policy {
+        case .lastWriterWins, .keepLocal, .keepRemote: doubts.believesDates = true
+        default: break
+        }
         changeMemory =
             options.walksFrom == 0
             ? ChangeMemory(passedMax: 1, changesMin: 0)
@@ -207,7 +199,7 @@ final class SyncSession {
             // The peer's checkpoints about an id that we gave up mean nothing for the new one.
             greeting = try await greet()
         }
-        peerDisputed = Set(greeting?.disputed ?? [])
+        doubts.take(greeting)
         remote = greeting?.knowledge
         seenByPeer = remote?.vector ?? VersionVector()
         try takePositions(greeting)
@@ -245,7 +237,7 @@ final class SyncSession {
     /// cost a round trip.
     private func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.vector }
-        if isBeginningAfresh || remote.syncCount > pullPosition || isForked { return true }
+        if isBeginningAfresh || remote.syncCount > pullPosition || !doubts.isEmpty { return true }
         // What waits is to be asked about again.
         let holdsBack = try holdsBackVectors()
         return holdsBack || !ours.covers(remote.vector)
@@ -282,8 +274,7 @@ final class SyncSession {
         }
         let theirs = greeting?.knowledge?.syncCount ?? .zero
         acknowledged = greeting?.pushedThrough ?? .zero
-        known = (checkpoint.vector, min(reached, acknowledged))
-        contestedByPeer = peerDisputed.subtracting(formerIDs)
+        doubts.known = (checkpoint.vector, min(reached, acknowledged))
         pullPosition = min(checkpoint.pulledThrough, acknowledged)
         pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
         if pullPosition > theirs { pullPosition = .zero }
@@ -291,7 +282,7 @@ final class SyncSession {
         if isBeginningAfresh { (pullPosition, pushPosition) = (.zero, .zero) }
         // What lies on either side under a disputed id is all to be compared, in one exchange: what
         // a part of it came to is remembered nowhere.
-        if !doubted.isEmpty || !peerDisputed.isEmpty {
+        if !doubts.isEmpty {
             (pullPosition, pushPosition) = (.zero, .zero)
             recordsLeft = .max
             (adoptedThrough, differences) = (.zero, nil)

@@ -135,26 +135,17 @@ extension Dataset {
                 isDirty: false, expiresAt: held.expiresAt))
     }
 
-    /// What a held write comes to of whose key there is nothing here but what was forgotten
-    /// meanwhile: nil if it is compared as any.
-    func outliver(
-        _ held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
-    ) throws(StoreError) -> ReplicatedWrite? {
-        guard knowledge.isNothing(local) else { return nil }
-        return try outliver(of: held, beside: local, knowledge)
-    }
-
-    /// A record that has not seen what was forgotten here, of whose key there is nothing but,
-    /// maybe, writes that are held: written anew, later than that, and as one that has seen it, but
-    /// for what is held. nil if it has seen it.
-    func outliver(
-        of record: Record, beside local: Record?, _ knowledge: DatasetKnowledge
-    ) throws(StoreError) -> ReplicatedWrite? {
-        guard !knowledge.forgotten.isEmpty else { return nil }
-        let unread = try QuarantineBook(self).unforgotten(
-            of: [record.key], beside: record.version.dot)
-        return knowledge.forgotten.before(unread).outliver(
-            record, beside: local, latestBelieved: store.latestBelieved)
+    /// What a held write and the record of its key come to. That the dataset's vector knows of it
+    /// says nothing about it: that it does is why it is held.
+    func verdict(
+        on held: Record, beside local: Record?, _ knowledge: DatasetKnowledge
+    ) throws(StoreError) -> Verdict {
+        var circumstances = Circumstances(seen: VersionVector(), wiped: knowledge.lifecycle.wiped)
+        let isOverwritten = local?.hasOverwritten(held) ?? false
+        if !knowledge.forgotten.isEmpty, knowledge.isNothing(local), !isOverwritten {
+            circumstances.unmet = try unmet(by: held, knowledge)
+        }
+        return Verdict(on: held, beside: local, circumstances)
     }
 
     /// What a held write comes to; nil if it stays held.
@@ -163,28 +154,23 @@ extension Dataset {
     private func admission(
         of held: Record, beside local: Record?, _ knowledge: DatasetKnowledge, isDisputed: Bool
     ) throws(StoreError) -> [ReplicatedWrite]? {
-        let meeting = Comparison(
-            held, meeting: local, wiped: knowledge.lifecycle.wiped)
-        let isOverwritten = local?.hasOverwritten(held) ?? false
+        let verdict = try verdict(on: held, beside: local, knowledge)
         let isDue =
             isDisputed || !store.isAhead(held.version)
             || store.has(.releaseHeldEarly)
-        guard isDue || isOverwritten || meeting == .ignore else { return nil }
-        if !isOverwritten, meeting != .ignore,
-            let write = try outliver(held, beside: local, knowledge)
-        {
-            return [write]
-        }
-        guard meeting == .conflict, let local else {
-            return meeting.writes(for: held, beside: local)
-        }
+        guard isDue || !verdict.isNews || local?.hasOverwritten(held) ?? false else { return nil }
+        guard case .settle = verdict.outcome, let local else { return verdict.outcome.writes }
         let outcome = Comparison.lastWriter(local: local, incoming: held)
         guard case .adopt(let value, let version, let expiresAt) = outcome else { return [] }
+        let write = ReplicatedWrite(
+            key: held.key,
+            content: .adopt(value: value, version: version, expiresAt: expiresAt),
+            expected: local.version)
         guard version.dot == held.version.dot else {
             // What stands here must not seem to have seen a dot that may name another write.
-            return isDisputed ? [] : outcome.writes(for: held, beside: local)
+            return isDisputed ? [] : [write]
         }
-        guard held.isDeleted else { return outcome.writes(for: held, beside: local) }
+        guard held.isDeleted else { return [write] }
         // Who believed the deletion may have forgotten it, and have taken the record that it meets
         // here since. There both are known: so that they have met is told as what nobody has seen.
         return [
@@ -193,29 +179,5 @@ extension Dataset {
                 content: .outlive(value: value, version: version, expiresAt: expiresAt),
                 expected: local.version)
         ]
-    }
-}
-
-extension Comparison {
-    /// How a held write stands to the record of its key. That the dataset's vector knows of it
-    /// says nothing about it: that it does is why it is held.
-    init(_ held: Record, meeting local: Record?, wiped: VersionVector) {
-        self.init(local: local, incoming: held, seen: VersionVector(), wiped: wiped)
-    }
-
-    /// What is to be stored; nothing for a conflict, which a policy has to settle before.
-    func writes(for incoming: Record, beside local: Record?) -> [ReplicatedWrite] {
-        switch self {
-        case .ignore, .conflict: []
-        case .adopt(let value, let version, let expiresAt):
-            [
-                ReplicatedWrite(
-                    key: incoming.key,
-                    content: .adopt(value: value, version: version, expiresAt: expiresAt),
-                    expected: local?.version)
-            ]
-        case .renew(let winner):
-            [Comparison.renewal(of: winner, incoming: incoming, local: local)]
-        }
     }
 }
