@@ -75,7 +75,7 @@ struct BundleImport: Sendable {
             outcome = .success(try await session.take(bundle, from: bundle.pages[first].since))
         } catch {
             // What waits, or was left out, is noted here, and everything else was taken in.
-            guard error.code == .conflictPending || error == session.firstFailure else {
+            guard error.code == .conflictPending || error == session.tally.firstFailure else {
                 throw error
             }
             outcome = .failure(error)
@@ -268,13 +268,13 @@ extension SyncSession {
         }
         // How much of its writes the sender remembers to be here, a bundle does not say.
         doubts.known = (checkpoint.vector, .zero)
-        pullPosition = start
+        positions.pull = start
         doubts.isOfFile = true
         defer { endFreshStart() }
         try meet(bundle)
         try await admitHeld()
         let isAll = try await pull()
-        if let firstFailure { throw firstFailure }
+        if let failure = tally.firstFailure { throw failure }
         try checkHeldPending()
         let lacksAny = try hasFailures([.incoming])
         result.isComplete = isAll && !lacksAny
@@ -293,7 +293,7 @@ extension SyncSession {
         // All pages are here, so what stands in the last one holds for each.
         remote = theirs
         seenByPeer = theirs.vector
-        judgesPeer = !doubts.trusted(theirs.vector).covers(ours.forgotten.vector)
+        late.judgesPeer = !doubts.trusted(theirs.vector).covers(ours.forgotten.vector)
         guard !ours.vector.covers(theirs.forgotten.vector) else { return }
         // Before anything is looked at.
         try beginFreshStart(theirs.forgotten)
@@ -311,7 +311,7 @@ extension SyncSession {
             if page.isLast { break }
         }
         // What comes after that was written while the pages are taken in.
-        settled = (theirs.forgotten, through)
+        late.settled = (theirs.forgotten, through)
     }
 
     /// Finds out from a bundle what its maker has seen and holds of some records.

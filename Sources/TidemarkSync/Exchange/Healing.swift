@@ -78,7 +78,7 @@ struct Healing: Sendable {
             defer {
                 report.bytesSent += session.result.bytesSent
                 report.bytesReceived += session.result.bytesReceived
-                report.recordsRestored += session.recordsRestored
+                report.recordsRestored += session.tally.recordsRestored
             }
             do throws(SyncError) {
                 try await session.restore(

@@ -27,7 +27,8 @@ extension SyncSession {
     ///
     /// - Returns: false if it must be applied record by record; then nothing has changed.
     func mergeAtOnce(_ page: RecordPage) throws(SyncError) -> Bool {
-        guard doubts.isEmpty, !isFrozen, !judgesPeer, freshStart == nil || !page.isLast,
+        guard doubts.isEmpty, !waiting.isFrozen, !late.judgesPeer,
+            late.freshStart == nil || !page.isLast,
             !options.comparesOneByOne, options.validate == nil, !store.mergesRecordByRecord,
             let arrived = page.arrived
         else { return false }

@@ -20,7 +20,7 @@ extension SyncSession {
             try engine(dataset.name, { () throws(StoreError) in try dataset.canBeAdopted() }),
             options.adoptsSegments, options.validate == nil, !options.isDryRun,
             options.recordsPerRunMax == nil,
-            doubts.isEmpty, pullPosition == .zero,
+            doubts.isEmpty, positions.pull == .zero,
             remote.syncCount.rawValue >= SyncLimits.segmentChangesMin
         else { return }
         for round in 1...SyncLimits.segmentOffersMax {
@@ -51,8 +51,8 @@ extension SyncSession {
             guard let count = try adoption.install(from: peer, notes: notes) else { return }
             result.pulled += count
             result.adopted += count
-            pullPosition = adoption.offer.knowledge.syncCount
-            adoptedThrough = pullPosition
+            positions.pull = adoption.offer.knowledge.syncCount
+            positions.adopted = positions.pull
         } catch {
             adoption.abandon()
             guard error.code == .invalidArgument else {

@@ -75,8 +75,8 @@ extension SyncSession {
     /// - Returns: how far the peer has what is here; nil if nothing is to be compared.
     private func toCompare(_ remote: PeerKnowledge) throws(SyncError) -> SyncCount? {
         guard result.isComplete, part == nil, !isOneWay, !doubts.isOfFile, !options.isDryRun,
-            options.recordsPerRunMax == nil, doubts.isEmpty, !judgesPeer,
-            freshStart == nil, differences == nil
+            options.recordsPerRunMax == nil, doubts.isEmpty, !late.judgesPeer,
+            late.freshStart == nil, differences == nil
         else { return nil }
         return try engine(dataset.name) { () throws(StoreError) -> SyncCount? in
             let (knowledge, checkpoint) = (

@@ -77,7 +77,7 @@ extension SyncSession {
     func noteFailed(_ failures: [(key: [UInt8], error: SyncError)]) {
         guard let first = failures.first else { return }
         for (key, _) in failures { result.noteFailed(key) }
-        if firstFailure == nil { firstFailure = first.error }
+        if tally.firstFailure == nil { tally.firstFailure = first.error }
         options.observer?(.recordsFailed(dataset: dataset.name, keys: failures.map { $0.key }))
     }
 
@@ -157,8 +157,8 @@ extension SyncSession {
         guard doubts.isEmpty else { return false }
         let refused = try openBook(.incoming).held(from: peer)
         var wanted: [[UInt8]] = []
-        for key in keys where refused[key] == nil && askedFor[key] != result.attempts {
-            askedFor[key] = result.attempts
+        for key in keys where refused[key] == nil && waiting.askedFor[key] != result.attempts {
+            waiting.askedFor[key] = result.attempts
             wanted.append(key)
         }
         guard !wanted.isEmpty else { return false }
@@ -280,10 +280,10 @@ extension SyncSession {
             try dataset.checkpoint(for: peer).pulledThrough
         }
         let page = RecordPage(
-            records: [record], through: pushPosition, isLast: false, knowledge: knowledge)
+            records: [record], through: positions.push, isLast: false, knowledge: knowledge)
         let request = PushRequest(
-            address: address, since: pushPosition, acknowledged: pulled, page: page,
-            disputed: doubts.theirs.sorted(), settled: judged.forgotten)
+            address: address, since: positions.push, acknowledged: pulled, page: page,
+            disputed: doubts.theirs.sorted(), settled: late.judged.forgotten)
         let failed = (key: record.key, write: record.version.dot)
         do throws(SyncError) {
             let answer = try await counted { connection, traffic throws(SyncError) in

@@ -36,15 +36,15 @@ extension SyncSession {
         for _ in 0..<SyncLimits.freshStartsMax {
             let missed = target
             let isLate = try engine(dataset.name) { () throws(StoreError) in
-                try !dataset.vector.union(settled.forgotten.vector).covers(missed.vector)
+                try !dataset.vector.union(late.settled.forgotten.vector).covers(missed.vector)
             }
             guard isLate else { return }
             try beginFreshStart(missed)
-            settled.through = .zero
+            late.settled.through = .zero
             var news = try await settle(with: missed, isOwn: false)
             if news == nil { news = try await settleHeldWrites(with: missed) }
             guard let grown = news else {
-                settled.forgotten = missed
+                late.settled.forgotten = missed
                 return
             }
             target.formUnion(grown)
@@ -55,27 +55,27 @@ extension SyncSession {
 
     /// Lets nothing be taken from others who lack any of that, until the end.
     func beginFreshStart(_ missed: ForgottenDeletions) throws(SyncError) {
-        let number = freshStart ?? store.randomNumber()
+        let number = late.freshStart ?? store.randomNumber()
         try engine(dataset.name) { () throws(StoreError) in
             try dataset.startAfresh(missed, with: peer, number: number)
         }
-        freshStart = number
+        late.freshStart = number
     }
 
     /// Asks about what was written here since the peer was asked about the rest. A file answers no
     /// questions, and cannot have seen it: it outlives, with what is written later.
     func settleWrittenMeanwhile() async throws(SyncError) {
-        guard freshStart != nil, !doubts.isOfFile else { return }
+        guard late.freshStart != nil, !doubts.isOfFile else { return }
         // If the peer has forgotten more by now, the page that comes next is refused.
-        _ = try await settle(with: settled.forgotten, isOwn: true)
+        _ = try await settle(with: late.settled.forgotten, isOwn: true)
     }
 
     /// Lets others be met again.
     func endFreshStart() {
-        settled = (ForgottenDeletions(), .zero)
-        guard let number = freshStart else { return }
+        late.settled = (ForgottenDeletions(), .zero)
+        guard let number = late.freshStart else { return }
         dataset.endFreshStart(number: number)
-        freshStart = nil
+        late.freshStart = nil
     }
 
     /// - Parameter isOwn: whether only what was written here need be asked about.
@@ -86,7 +86,7 @@ extension SyncSession {
         while true {
             let (page, request) = try engine(dataset.name) { () throws(StoreError) in
                 let page = try dataset.unsettledPage(
-                    since: settled.through, lacking: missed.vector, isOwn: isOwn,
+                    since: late.settled.through, lacking: missed.vector, isOwn: isOwn,
                     countMax: try dataset.recordsPerPage(atMost: options.pageRecordsMax),
                     bytesMax: options.pageBytesMax)
                 return (page, try inquiry(page))
@@ -99,7 +99,7 @@ extension SyncSession {
                 guard missed.covers(theirs.forgotten) else { return theirs.forgotten }
                 try settle(answer.absent.map { page.versions[$0] }, theirs)
             }
-            settled.through = page.through
+            late.settled.through = page.through
             if page.isLast { return nil }
         }
     }
@@ -253,25 +253,25 @@ extension SyncSession {
         let ours = try engine(dataset.name) { () throws(StoreError) in
             try dataset.knowledge().forgotten
         }
-        judgesPeer = !doubts.trusted(remote?.vector ?? VersionVector()).covers(ours.vector)
-        judging = ours.vector
-        leavesDead = false
-        guard judgesPeer else {
-            judged = (VersionVector(), .zero)
+        late.judgesPeer = !doubts.trusted(remote?.vector ?? VersionVector()).covers(ours.vector)
+        late.judging = ours.vector
+        late.leavesDead = false
+        guard late.judgesPeer else {
+            late.forgetJudged()
             return
         }
         guard let remote, remote.syncCount > .zero else {
-            judged = (judging, .zero)
+            late.judged = (late.judging, .zero)
             return
         }
-        if judged.forgotten.covers(judging) {
+        if late.judged.forgotten.covers(late.judging) {
             // In an attempt before this one: only what came since is to be looked at.
-            pullPosition = max(pullPosition, min(judged.through, remote.syncCount))
+            positions.pull = max(positions.pull, min(late.judged.through, remote.syncCount))
         } else {
-            judged = (VersionVector(), .zero)
-            pullPosition = .zero
+            late.forgetJudged()
+            positions.pull = .zero
         }
-        recordsLeft = .max
+        tally.recordsLeft = .max
     }
 
     /// Has the peer bury what is dead.
@@ -306,7 +306,7 @@ extension SyncSession {
         for record in dead {
             // By a date that is not believed nothing else must be dated.
             let time = store.isAhead(record.version) ? .zero : record.version.time
-            settled.forgotten.formUnion(
+            late.settled.forgotten.formUnion(
                 ForgottenDeletions(vector: record.version.vector, time: time))
         }
     }
@@ -326,8 +326,8 @@ extension SyncSession {
     func meeting(_ page: RecordPage) -> Meeting {
         let seen = page.knowledge.vector.union(seenByPeer).union(remote?.vector ?? VersionVector())
         var meeting = Meeting(vector: doubts.trusted(seen), forgotten: page.knowledge.forgotten)
-        meeting.settled = settled.forgotten.vector
-        meeting.isJudged = judgesPeer
+        meeting.settled = late.settled.forgotten.vector
+        meeting.isJudged = late.judgesPeer
         return meeting
     }
 }

@@ -100,7 +100,7 @@ extension SyncSession {
                 throw SyncError(
                     .recordRefused, refusal.message, key: record.key, storeError: refusal)
             }
-            recordsRestored += try engine(dataset.name) { () throws(StoreError) in
+            tally.recordsRestored += try engine(dataset.name) { () throws(StoreError) in
                 try dataset.restore(records, of: piece, in: survey)
             }
             isWhole = isWhole && records.count == answer.lookedAt

@@ -8,8 +8,9 @@ import Tidemark
 extension SyncSession {
     /// Asks the handler, if there is one and the peer has told of any, once in the exchange. Those
     /// that were retired here before, and that the peer has yet to hear of, are not asked about.
-    func takeMerged(_ told: [MergedDataset]) async throws(SyncError) {
-        guard let handler = options.mergedDatasetsHandler, !told.isEmpty, !hasTakenMerged else {
+    func takeMerged() async throws(SyncError) {
+        let told = moves.merged
+        guard let handler = options.mergedDatasetsHandler, !told.isEmpty, !moves.isAsked else {
             return
         }
         var merged: [MergedDataset] = []
@@ -28,8 +29,8 @@ extension SyncSession {
             }
             // Of any other there is more at the peer, which its retirement here would not reach.
         }
-        hasTakenMerged = true
-        retired = gone
+        moves.isAsked = true
+        moves.retired = gone
         guard !merged.isEmpty else { return }
         let datasets = MergedDatasets(
             dataset: dataset.name, peer: peer, merged: merged, store: store)
@@ -49,20 +50,20 @@ extension SyncSession {
                 }
             }
         }
-        retired += merged.map(\.name)
+        moves.retired += merged.map(\.name)
     }
 
     /// Hands over what became of merged datasets, after everything that was moved out of them.
     func retireMerged() async throws(SyncError) {
-        defer { retired = [] }
-        for name in retired { _ = try await exchange(name) }
+        defer { moves.retired = [] }
+        for name in moves.retired { _ = try await exchange(name) }
     }
 
     /// A peer must draw nothing out of us by the names that it gives: of the datasets that are here
     /// only those are exchanged that were exchanged with it before, or are to be now.
     private func isForUs(_ name: String) throws(SyncError) -> Bool {
         guard name != dataset.name else { return false }
-        if mayExchange(name) { return true }
+        if moves.mayExchange(name) { return true }
         return try engine(name) { () throws(StoreError) -> Bool in
             guard let ours = try store.existingDataset(name) else { return true }
             // One in which there never was anything gives nothing away: its first exchange was cut
@@ -88,7 +89,7 @@ extension SyncSession {
     /// peer is told of them from here on.
     func waitsForMoved() throws(SyncError) -> Bool {
         try engine(dataset.name) { () throws(StoreError) in
-            movedInto = try dataset.movedInto()
+            moves.told = try dataset.movedInto()
             return try dataset.waitsForMoved(with: peer)
         }
     }
@@ -96,12 +97,12 @@ extension SyncSession {
     /// What the peer tells of this dataset, and knows of us, once we have what went from it into
     /// others at the peer: those are exchanged first, if there is anything new in this one.
     ///
-    /// - Returns: the greeting, or that not all of the others has come. Then nothing of this one
-    ///   is exchanged, so that its records stay here.
+    /// - Returns: `greeted`, or `cutShort` if not all of the others has come. Then nothing of this
+    ///   one is exchanged, so that its records stay here.
     /// - Throws: `recordsMoved` if another one is here and was never exchanged with the peer.
     func greetBehindMoved(
         _ known: DatasetGreeting?
-    ) async throws(SyncError) -> GreetingBehindMoved {
+    ) async throws(SyncError) -> ExchangeMachine.Event {
         var greeting = known
         if greeting == nil { greeting = try await greet() }
         guard let told = greeting, let theirs = told.knowledge, !told.moved.isEmpty else {
@@ -113,14 +114,14 @@ extension SyncSession {
                 || !ours.vector.covers(theirs.vector)
                 || !PeerLifecycle(ours.lifecycle).covers(theirs.lifecycle)
         }
-        guard hasNews || metMoved else { return .greeted(greeting) }
-        let targets = told.moved.filter { !underWay.contains($0) }
+        guard hasNews || moves.isRefused else { return .greeted(greeting) }
+        let targets = told.moved.filter { !moves.underWay.contains($0) }
         for name in targets {
             guard try isForUs(name) else { throw recordsMoved(name) }
-            guard try await exchange(name) else { return .lacksMoved }
+            guard try await exchange(name) else { return .cutShort }
         }
         try engine(dataset.name) { () throws(StoreError) in try dataset.noteMoved(into: targets) }
-        hasTakenMoved = true
+        moves.isTaken = true
         return .greeted(try await greet())
     }
 
@@ -144,7 +145,7 @@ extension SyncSession {
         guard let other else { return false }
         let session = SyncSession(
             store: store, dataset: other, connection: connection, options: options, peer: peer,
-            underWay: underWay.union([dataset.name]), mayExchange: mayExchange)
+            underWay: moves.underWay.union([dataset.name]), mayExchange: moves.mayExchange)
         let done: SyncResult
         do throws(SyncError) {
             done = try await session.run(greeting: nil)
@@ -156,14 +157,6 @@ extension SyncSession {
         result.bytesReceived += done.bytesReceived
         return done.isComplete
     }
-}
-
-/// How a dataset stands at the peer.
-enum GreetingBehindMoved {
-    /// nil if the peer has no such dataset.
-    case greeted(DatasetGreeting?)
-    /// Records went from it at the peer into another dataset, of which not all has come.
-    case lacksMoved
 }
 
 extension SyncError {

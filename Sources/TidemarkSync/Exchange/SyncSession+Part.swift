@@ -53,79 +53,44 @@ struct PartExchange {
 }
 
 extension SyncSession {
-    /// As for a dataset that is kept whole.
-    func attempt(
-        _ book: PartBook, _ known: DatasetGreeting?
-    ) async throws(SyncError) -> Bool {
-        guard case .greeted(var greeting) = try await greetBehindMoved(known) else { return true }
-        if try noteFork(greeting?.knowledge) { greeting = try await greet() }
-        // A part cannot be compared with what the peer has, so all of it is written anew that may
-        // lie under a dot of another write. What the peer has of it meets that in a conflict.
-        try settleAlone()
-        doubts.take(greeting)
-        remote = greeting?.knowledge
-        seenByPeer = remote?.vector ?? VersionVector()
-        try begin(book, greeting)
-        if let remote {
-            try await settleLifecycle(remote.lifecycle)
-        }
-        try await admitHeld()
-        if let remote {
-            try await checkWhatOthersBrought()
-            // To be whole again takes what the peer claims without what it holds: its greeting
-            // does not say.
-            if remote.syncCount > pullPosition || isBeginningAfresh || book.part.isEnding {
-                guard try await pullPart() else {
-                    try storeProgress()
-                    try await acknowledge()
-                    return true
-                }
-            }
-        }
-        guard try !waitsForMoved() else {
-            try storeProgress()
-            try await acknowledge()
-            return true
-        }
-        try checkHeldPending()
-        return try await pushPart()
-    }
-
-    private func begin(
+    func begin(
         _ book: PartBook, _ greeting: DatasetGreeting?
     ) throws(SyncError) {
         let (checkpoint, stored) = try engine(dataset.name) { () throws(StoreError) in
             (try dataset.checkpoint(for: peer), try book.progress(with: peer))
         }
         let record = book.part
-        acknowledged = greeting?.pushedThrough ?? .zero
-        var agreed = min(checkpoint.pulledThrough, acknowledged)
+        positions.acknowledged = greeting?.pushedThrough ?? .zero
+        var agreed = min(checkpoint.pulledThrough, positions.acknowledged)
         if agreed > greeting?.knowledge?.syncCount ?? .zero { agreed = .zero }
         var progress = stored
         if stored.generation == record.generation {
-            pullPosition = agreed
-            if progress.formerThrough > acknowledged { progress.formerThrough = .zero }
+            positions.pull = agreed
+            if progress.formerThrough > positions.acknowledged {
+                progress.formerThrough = .zero
+            }
         } else {
             // What came under the former scope while it was changed.
             _ = try engine(dataset.name) { () throws(StoreError) in try dataset.sweepPart() }
-            pullPosition = .zero
+            positions.pull = .zero
             progress = PartProgress(generation: record.generation)
             if record.isFirst || stored.generation &+ 1 == record.generation {
                 progress.formerThrough = agreed
             }
         }
         let ours = try syncCount()
-        pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
-        if pushPosition > ours { pushPosition = .zero }
+        positions.push = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
+        if positions.push > ours { positions.push = .zero }
         if isBeginningAfresh {
-            (pullPosition, pushPosition) = (.zero, .zero)
+            (positions.pull, positions.push) = (.zero, .zero)
             progress.formerThrough = .zero
         }
         // From its beginning a peer tells of everything, whoever brought it.
-        progress.checkedThrough = pullPosition == .zero ? ours : min(progress.checkedThrough, ours)
+        progress.checkedThrough =
+            positions.pull == .zero ? ours : min(progress.checkedThrough, ours)
         part = PartExchange(
             book: book, record: record, progress: progress, stored: stored,
-            letGoThrough: record.isHandingOver ? .zero : pushPosition,
+            letGoThrough: record.isHandingOver ? .zero : positions.push,
             greeted: doubts.trusted(greeting?.knowledge?.vector ?? VersionVector()))
     }
 
@@ -137,27 +102,27 @@ extension SyncSession {
 
     /// Before anything is asked for: what waits is found anew.
     func beginTakingIn() {
-        isFrozen = false
+        waiting.isFrozen = false
         forgetPending()
     }
 
     /// As ``pull()``.
-    private func pullPart() async throws(SyncError) -> Bool {
+    func pullPart() async throws(SyncError) -> Bool {
         beginTakingIn()
         var isLast = false
         while !isLast {
-            guard recordsLeft > 0 else {
+            guard tally.recordsLeft > 0 else {
                 try await checkPending()
                 return false
             }
             guard let part else { throw .scopeChanged }
             let request = try engine(dataset.name) { () throws(StoreError) in
                 ScopedPullRequest(
-                    address: address, since: pullPosition,
+                    address: address, since: positions.pull,
                     recordsMax: try dataset.recordsPerPage(
-                        atMost: min(options.pageRecordsMax, recordsLeft)),
+                        atMost: min(options.pageRecordsMax, tally.recordsLeft)),
                     bytesMax: options.pageBytesMax, scope: part.scope,
-                    former: part.former(after: pullPosition),
+                    former: part.former(after: positions.pull),
                     batons: try BatonBook(dataset).batons, disputed: doubts.theirs.sorted())
             }
             let answer = try await counted { connection, traffic throws(SyncError) in
@@ -175,7 +140,7 @@ extension SyncSession {
                     records: page.records, outside: answer.outside, knowledge: page.knowledge,
                     through: page.through))
             remote = page.knowledge
-            pullPosition = page.through
+            positions.pull = page.through
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
         }
@@ -195,7 +160,7 @@ extension SyncSession {
     // MARK: - By key
 
     /// Asks how those records are at the peer that came from others since it was last asked.
-    private func checkWhatOthersBrought() async throws(SyncError) {
+    func checkWhatOthersBrought() async throws(SyncError) {
         guard let part else { return }
         try await checkByKey(since: part.progress.checkedThrough) { through in
             self.part?.progress.checkedThrough = through

@@ -97,7 +97,7 @@ extension SyncSession {
             noteWaiting(conflict.key, reason)
         }
         // It waits at the peer: no position may move past it.
-        isFrozen = isFrozen || !plan.pending.isEmpty
+        waiting.isFrozen = waiting.isFrozen || !plan.pending.isEmpty
         tellApplied(plan.batch, plan.settled.map { $0.outcome.settlement })
         guard !plan.batch.drops.isEmpty else { return }
         options.observer?(
@@ -253,7 +253,7 @@ extension SyncSession {
         }
         var noted: PartProgress?
         // No position may claim a record that was not taken in.
-        if let through = news.through, plan.pending.isEmpty, firstPending == nil {
+        if let through = news.through, plan.pending.isEmpty, waiting.first == nil {
             var checkpoint = stored
             checkpoint.pulledThrough = through
             checkpoint.vector.formUnion(doubts.trusted(news.knowledge.vector))

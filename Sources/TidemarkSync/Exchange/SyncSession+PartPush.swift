@@ -1,7 +1,7 @@
 import Tidemark
 
 // How a part hands on what was written here, and lets go of what the peer has then. The invariants
-// stand with ``SyncSession/attempt(_:_:)``, in SyncSession+Part.swift.
+// stand in SyncSession+Part.swift.
 
 extension SyncSession {
     /// As ``push()``. What the peer has then and does not belong to the scope goes from here.
@@ -18,7 +18,7 @@ extension SyncSession {
                 result.isComplete = true
                 return true
             }
-            guard recordsLeft > 0 || changes.recordCount == 0 else {
+            guard tally.recordsLeft > 0 || changes.recordCount == 0 else {
                 try storeProgress()
                 return true
             }
@@ -32,7 +32,7 @@ extension SyncSession {
                 return page
             }
             let request = PushRequest(
-                address: address, since: pushPosition, acknowledged: pulled, page: page,
+                address: address, since: positions.push, acknowledged: pulled, page: page,
                 disputed: doubts.theirs.sorted())
             if page.recordCount > 0 { part?.hasHandedOn = true }
             let answer = try await counted { connection, traffic throws(SyncError) in
@@ -46,8 +46,8 @@ extension SyncSession {
                 result.pushed += changed
                 // Before that is noted: cut off here, it is done again.
                 try letGo(through: page.through)
-                acknowledged = try remember(page, accepted: answer, pulled: pulled)
-                pushPosition = page.through
+                positions.acknowledged = try remember(page, accepted: answer, pulled: pulled)
+                positions.push = page.through
                 conflictRounds = 0
                 guard page.isLast else { continue }
                 guard try endPart() else { return false }
@@ -62,7 +62,7 @@ extension SyncSession {
                 try await lookUp(keys.map { LookupRequest.Item(key: $0) }, in: nil)
                 try await checkPending()
             case .gap(let syncCount):
-                pushPosition = syncCount
+                positions.push = syncCount
             case .late:
                 // The peer is about to find out what of its own records is dead.
                 return false
@@ -77,9 +77,9 @@ extension SyncSession {
         guard let part else { throw .scopeChanged }
         let (page, now) = try engine(dataset.name) { () throws(StoreError) in
             let page = try dataset.handedOnPage(
-                of: part.record, since: pushPosition, peerHas: theirs,
+                of: part.record, since: positions.push, peerHas: theirs,
                 recordsMax: dataset.recordsPerPage(
-                    atMost: min(options.pageRecordsMax, recordsLeft)),
+                    atMost: min(options.pageRecordsMax, tally.recordsLeft)),
                 bytesMax: options.pageBytesMax, after: address.replicas)
             // After reading: whatever went before that is noted.
             return (page, try PartBook(dataset))
@@ -98,7 +98,7 @@ extension SyncSession {
         _ page: RecordPage, _ claim: VersionVector, _ pulled: SyncCount
     ) -> Bool {
         guard let remote else { return true }
-        return pulled > acknowledged || page.recordCount > 0 || !page.isLast
+        return pulled > positions.acknowledged || page.recordCount > 0 || !page.isLast
             || !remote.vector.covers(claim)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
     }
@@ -109,15 +109,16 @@ extension SyncSession {
         guard let part, part.record.action == .drop else { return }
         // Its position went past what was left out while the dataset was whole.
         var theirs: VersionVector?
-        if part.letGoThrough < pushPosition, try !heldBack().isEmpty {
+        if part.letGoThrough < positions.push, try !heldBack().isEmpty {
             theirs = doubts.trusted(remote?.vector ?? VersionVector())
         }
         var since = part.letGoThrough
         while since < end {
-            let isBefore = since < pushPosition
+            let isBefore = since < positions.push
             var (drops, through) = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.outside(
-                    of: part.scope, since: since, through: isBefore ? min(pushPosition, end) : end,
+                    of: part.scope, since: since,
+                    through: isBefore ? min(positions.push, end) : end,
                     countMax: SyncLimits.dropsAtOnce)
             }
             since = through

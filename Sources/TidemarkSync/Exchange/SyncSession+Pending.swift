@@ -28,7 +28,7 @@ extension SyncSession {
 
     /// At the beginning of a pull, which finds everything that waits anew.
     func forgetPending() {
-        firstPending = nil
+        waiting.first = nil
         result.forgetPending()
     }
 
@@ -48,14 +48,14 @@ extension SyncSession {
 
     /// Tells of a conflict that waits, once in the exchange.
     func tellWaiting(_ conflict: Conflict) {
-        guard toldWaiting.insert(conflict.remote.version.dot).inserted else { return }
+        guard waiting.told.insert(conflict.remote.version.dot).inserted else { return }
         options.onPending?(conflict)
     }
 
     /// Takes note of a conflict that waits and is in the way of the push.
     func noteWaiting(_ key: [UInt8], _ reason: PendingConflict.Reason) {
         result.noteWaiting(key)
-        if firstPending == nil { firstPending = (key, reason) }
+        if waiting.first == nil { waiting.first = (key, reason) }
     }
 
     // MARK: - At the end of a pull
@@ -67,9 +67,9 @@ extension SyncSession {
         try await reviewIncoming()
         try await reviewPending()
         let holdsBack = try holdsBackVectors()
-        guard !isFrozen, !holdsBack, let remote else { return }
+        guard !waiting.isFrozen, !holdsBack, let remote else { return }
         try await apply(
-            RecordPage(records: [], through: pullPosition, isLast: true, knowledge: remote))
+            RecordPage(records: [], through: positions.pull, isLast: true, knowledge: remote))
     }
 
     /// Compares what waits with what is here now, and asks the policy again about what was not
@@ -145,7 +145,7 @@ extension SyncSession {
             }
             // Somebody settled it since the book was opened.
             guard let remote else { continue }
-            if toldWaiting.contains(entry.version.dot), let conflict = try conflict(with: remote) {
+            if waiting.told.contains(entry.version.dot), let conflict = try conflict(with: remote) {
                 plan.pending.append((conflict, entry.reason))
                 continue
             }
@@ -202,14 +202,14 @@ extension SyncSession {
     /// Nothing is pushed as long as a conflict with the peer waits. It is told how far we have
     /// come, or the next exchange would begin where this one did.
     func checkPending() async throws(SyncError) {
-        if isFrozen, firstPending == nil, let entry = try openBook().entries.first {
+        if waiting.isFrozen, waiting.first == nil, let entry = try openBook().entries.first {
             // Ids are in doubt, and stay so until what waits is settled.
             noteWaiting(entry.key, entry.reason)
         }
-        guard let firstPending else { return }
+        guard let first = waiting.first else { return }
         options.observer?(.conflictsPending(dataset: dataset.name, keys: result.pending))
-        if !isFrozen { try await acknowledge() }
-        throw .unsettled(firstPending.key, firstPending.reason)
+        if !waiting.isFrozen { try await acknowledge() }
+        throw .unsettled(first.key, first.reason)
     }
 
     /// The error to end with if all of these keys wait here: then the peer's conflicts are none

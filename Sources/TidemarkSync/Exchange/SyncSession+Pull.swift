@@ -5,25 +5,25 @@ extension SyncSession {
     ///
     /// - Returns: false if there is more, and as many records have come as may come at a time.
     func pull() async throws(SyncError) -> Bool {
-        isFrozen = false
+        waiting.isFrozen = false
         forgetPending()
         // What has been superseded since it began to wait holds up no dispute.
         if !doubts.isEmpty { try forgetSuperseded() }
         var isLast = false
         while !isLast {
-            guard recordsLeft > 0 else {
+            guard tally.recordsLeft > 0 else {
                 try await reviewPending()
                 try await checkPending()
                 return false
             }
             let request = try engine(dataset.name) { () throws(StoreError) in
                 PullRequest(
-                    address: address, since: pullPosition,
+                    address: address, since: positions.pull,
                     recordsMax: try dataset.recordsPerPage(
-                        atMost: min(options.pageRecordsMax, recordsLeft)),
+                        atMost: min(options.pageRecordsMax, tally.recordsLeft)),
                     bytesMax: options.pageBytesMax, vector: doubts.trusted(try dataset.vector),
                     batons: try BatonBook(dataset).batons, disputed: doubts.theirs.sorted(),
-                    isAfresh: judgesPeer)
+                    isAfresh: late.judgesPeer)
             }
             let page = try await counted { connection, traffic throws(SyncError) in
                 try await connection.pull(request, &traffic)
@@ -36,21 +36,21 @@ extension SyncSession {
             defer { sweepNotes = [] }
             try await apply(page)
             remote = page.knowledge
-            pullPosition = page.through
+            positions.pull = page.through
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
         }
         try await settlePending()
         try await checkPending()
-        if isFrozen, !isOneWay {
+        if waiting.isFrozen, !isOneWay {
             // What waited was superseded by what came now, and nothing holds back any more.
-            pullPosition = .zero
+            positions.pull = .zero
             return try await pull()
         }
-        if judgesPeer, !leavesDead { judged = (judging, pullPosition) }
+        if late.judgesPeer, !late.leavesDead { late.judged = (late.judging, positions.pull) }
         // All that the peer has of them is here now. Of the peer's own the push is to say so.
         doubts.ours = []
-        confirmedKeys = []
+        doubts.confirmed = []
         return true
     }
 
@@ -115,9 +115,9 @@ extension SyncSession {
         }
         tellHeld(plan.held.map(\.key))
         noteFailed(plan.refused.map { (key: $0.record.key, error: $0.error) })
-        isFrozen = isFrozen || plan.freezes
-        leavesDead = leavesDead || plan.withholdsDead
-        confirmedKeys.formUnion(plan.confirmed)
+        waiting.isFrozen = waiting.isFrozen || plan.freezes
+        late.leavesDead = late.leavesDead || plan.withholdsDead
+        doubts.confirmed.formUnion(plan.confirmed)
         tellApplied(plan.batch, plan.settled.map { $0.outcome.settlement })
     }
 
@@ -133,21 +133,21 @@ extension SyncSession {
         }
         if !plan.dead.isEmpty { plan.withholdsDead = try waitsForMoved() }
         batch.notes += try notes(on: plan.settled)
-        let waiting = try notesToWait(plan.pending)
-        if let waiting { batch.notes += waiting }
+        let toWait = try notesToWait(plan.pending)
+        if let toWait { batch.notes += toWait }
         batch.notes += try notes(onRefused: plan.refused)
         batch.notes += try notes(onTaken: records, plan)
         let holdsBack =
             try holdsBackVectors() || !plan.pending.isEmpty || !plan.refused.isEmpty
         // What lies here under a doubted id is good only when all conflicts of it are settled.
-        guard !isFrozen, waiting != nil, try !waitsInDoubt() else {
+        guard !waiting.isFrozen, toWait != nil, try !waitsInDoubt() else {
             // No position and no vector may claim a record that was not taken in: the next
             // exchange begins where this one did. Those that were stand for themselves.
             batch.notes += try engine(dataset.name) { () throws(StoreError) -> [SystemNote] in
                 try BatonBook(dataset).notes(taking: page.knowledge.batons, settling: [])
             }
             plan.freezes = true
-            plan.isUnbooked = waiting == nil
+            plan.isUnbooked = toWait == nil
             plan.batch = batch.writes.isEmpty && batch.notes.isEmpty ? nil : batch
             return plan
         }
@@ -175,7 +175,7 @@ extension SyncSession {
             seen: doubts.trusted(knowledge.vector), wiped: knowledge.lifecycle.wiped)
         circumstances.side = .asking(doubts)
         circumstances.isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
-        if judgesPeer || (isLeftOver && !knowledge.forgotten.isEmpty) {
+        if late.judgesPeer || (isLeftOver && !knowledge.forgotten.isEmpty) {
             circumstances.unmet = try unmet(by: record, beside: local, knowledge)
         }
         let verdict = Verdict(on: record, beside: local, circumstances)
@@ -309,7 +309,7 @@ extension SyncSession {
             || !(holdsBack || knowledge.vector.covers(theirs))
         guard isNews else { return nil }
         batch.checkpoint = (peer, checkpoint)
-        if page.isLast, freshStart != nil {
+        if page.isLast, late.freshStart != nil {
             let known = try engine(dataset.name) { () throws(StoreError) in
                 try QuarantineBook(dataset).unforgotten()
             }
@@ -317,7 +317,7 @@ extension SyncSession {
                 if !write.isDeleted { unread[write.key, default: []].append(write.dot) }
             }
             batch.outlivers = Outlivers(
-                since: settled.through, forgotten: settled.forgotten, unread: unread)
+                since: late.settled.through, forgotten: late.settled.forgotten, unread: unread)
         }
         if store.joinsVector(atEnd: page.isLast), !holdsBack { batch.seen = theirs }
         if page.isLast {

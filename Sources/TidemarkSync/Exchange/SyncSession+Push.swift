@@ -22,7 +22,7 @@ extension SyncSession {
             if let ready {
                 changes = ready
             } else {
-                changes = try read(wantedChanges(since: pushPosition, atMost: recordsMax))
+                changes = try read(wantedChanges(since: positions.push, atMost: recordsMax))
             }
             ready = nil
             guard try isNews(changes) else {
@@ -31,7 +31,7 @@ extension SyncSession {
                 return true
             }
             // What is about no record may still leave: how far we have pulled, for one.
-            guard recordsLeft > 0 || changes.recordCount == 0 else { return true }
+            guard tally.recordsLeft > 0 || changes.recordCount == 0 else { return true }
             // Looked at after reading: what went until then is in the page.
             guard try !waitsForMoved() else { return true }
             // The next page is read while the peer takes in this one.
@@ -42,7 +42,7 @@ extension SyncSession {
             let next = await ahead
             switch sent {
             case .accepted(let isLast):
-                pushPosition = changes.through
+                positions.push = changes.through
                 guard changes.isLast else {
                     ready = next
                     continue
@@ -52,7 +52,7 @@ extension SyncSession {
                 return true
             case .again: continue
             case .conflicts, .late: return false
-            case .gap(let syncCount): pushPosition = syncCount
+            case .gap(let syncCount): positions.push = syncCount
             }
         }
     }
@@ -88,11 +88,11 @@ extension SyncSession {
     ) -> WantedChanges {
         WantedChanges(
             // What is known to be there as it lies here need not be looked through for it.
-            since: max(since, adoptedThrough),
-            recordsMax: min(recordsMax, recordsLeft - min(recordsLeft, sent)),
+            since: max(since, positions.adopted),
+            recordsMax: min(recordsMax, tally.recordsLeft - min(tally.recordsLeft, sent)),
             bytesMax: options.pageBytesMax,
             excluding: doubts.trusted(remote?.vector ?? VersionVector()),
-            replicas: address.replicas, withheld: withheld, memory: changeMemory)
+            replicas: address.replicas, withheld: waiting.withheld, memory: changeMemory)
     }
 
     /// What follows on a page that is about to leave; nil if nothing does, if no more may, or if
@@ -101,7 +101,7 @@ extension SyncSession {
         behind page: RecordPage, atMost recordsMax: Int
     ) -> WantedChanges? {
         // Where all is to be done on one thread, nothing is done beside.
-        guard !page.isLast, page.recordCount < recordsLeft, !store.options.runsInline,
+        guard !page.isLast, page.recordCount < tally.recordsLeft, !store.options.runsInline,
             page.recordCount >= options.readsAheadFrom
         else { return nil }
         return wantedChanges(
@@ -199,9 +199,9 @@ extension SyncSession {
         let pulled = try pulledThrough()
         let page = try pageToPush(changes, pulled: pulled)
         let request = PushRequest(
-            address: address, since: pushPosition,
+            address: address, since: positions.push,
             acknowledged: lookedThrough(lastSynced?.pulled ?? pulled), page: page,
-            disputed: doubts.theirs.sorted(), settled: judged.forgotten,
+            disputed: doubts.theirs.sorted(), settled: late.judged.forgotten,
             seen: page.seen ?? VersionVector())
         let answer: PushAnswer
         do throws(SyncError) {
@@ -221,7 +221,7 @@ extension SyncSession {
         switch answer.outcome {
         case .accepted(let changed):
             result.pushed += changed
-            acknowledged = try remember(page, accepted: answer, pulled: pulled)
+            positions.acknowledged = try remember(page, accepted: answer, pulled: pulled)
             return .accepted(isLast: page.isLast)
         case .conflicts(let keys, let changed):
             result.pushed += changed
@@ -236,7 +236,7 @@ extension SyncSession {
         case .gap(let syncCount):
             return .gap(syncCount)
         case .late:
-            metLateness = true
+            late.isMet = true
             return .late
         }
     }
@@ -246,7 +246,7 @@ extension SyncSession {
     func acknowledge() async throws(SyncError) {
         let pulled = try pulledThrough()
         // Of the dataset's life it is told nothing new.
-        guard !isOneWay, let remote, pulled > acknowledged else { return }
+        guard !isOneWay, let remote, pulled > positions.acknowledged else { return }
         try await tell(remote.lifecycle, pulled: pulled)
     }
 
@@ -267,10 +267,10 @@ extension SyncSession {
         }
         knowledge.lifecycle = lifecycle
         let nothing = RecordPage(
-            records: [], through: pushPosition, isLast: false, knowledge: knowledge)
+            records: [], through: positions.push, isLast: false, knowledge: knowledge)
         let request = PushRequest(
-            address: address, since: pushPosition, acknowledged: pulled, page: nothing,
-            disputed: doubts.theirs.sorted(), settled: judged.forgotten)
+            address: address, since: positions.push, acknowledged: pulled, page: nothing,
+            disputed: doubts.theirs.sorted(), settled: late.judged.forgotten)
         let isPart = part != nil
         remote = try await counted { connection, traffic throws(SyncError) in
             try await connection.push(request, isPart: isPart, &traffic)
@@ -295,9 +295,9 @@ extension SyncSession {
     private func isNews(_ page: RecordPage) throws(SyncError) -> Bool {
         guard let remote else { return true }
         // Unless it hears how far we have pulled, it would start further back next time.
-        let isUnacknowledged = try pulledThrough() > acknowledged
+        let isUnacknowledged = try pulledThrough() > positions.acknowledged
         // Unless it hears how much it has of ours, likewise.
-        let isUnsaid = adoptedThrough > pushPosition
+        let isUnsaid = positions.adopted > positions.push
         return isUnacknowledged || isUnsaid || !doubts.theirs.isEmpty || page.recordCount > 0
             || !page.isLast || !remote.vector.covers(page.knowledge.vector)
             || !remote.lifecycle.covers(page.knowledge.lifecycle)
@@ -327,7 +327,7 @@ extension SyncSession {
     ///
     /// - Parameter pulled: what is remembered.
     private func lookedThrough(_ pulled: SyncCount) -> SyncCount {
-        doubts.theirs.isEmpty ? pulled : max(pulled, judged.through)
+        doubts.theirs.isEmpty ? pulled : max(pulled, late.judged.through)
     }
 
     /// The peer has everything up to the end of the page, and we have everything of the peer's

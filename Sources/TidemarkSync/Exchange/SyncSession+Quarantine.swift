@@ -28,8 +28,8 @@ extension SyncSession {
             return
         }
         // In another attempt: see `Dataset.admitDue()`.
-        guard freshStart == nil else { return }
-        firstHeldPending = nil
+        guard late.freshStart == nil else { return }
+        waiting.firstHeld = nil
         let (book, names) = try engine(dataset.name) {
             () throws(StoreError) -> (QuarantineBook, [HeldName]) in
             let book = try QuarantineBook(dataset)
@@ -73,7 +73,7 @@ extension SyncSession {
                 settled = [(outcome, batch.writes.count - 1)]
             case .pending(let conflict, let reason):
                 tellWaiting(conflict)
-                if firstHeldPending == nil { firstHeldPending = (held.key, reason) }
+                if waiting.firstHeld == nil { waiting.firstHeld = (held.key, reason) }
                 return true
             }
         }
@@ -98,10 +98,10 @@ extension SyncSession {
 
     /// Nothing is pushed as long as a conflict waits, also if it is with what is held.
     func checkHeldPending() throws(SyncError) {
-        guard let firstHeldPending else { return }
-        result.noteWaiting(firstHeldPending.key)
+        guard let first = waiting.firstHeld else { return }
+        result.noteWaiting(first.key)
         options.observer?(.conflictsPending(dataset: dataset.name, keys: result.pending))
-        throw .unsettled(firstHeldPending.key, firstHeldPending.reason)
+        throw .unsettled(first.key, first.reason)
     }
 
     /// Notes a record of a page as held.
@@ -155,7 +155,7 @@ extension SyncSession {
                 guard !doubts.contain(local.version.dot) else { continue }
                 let isOurs =
                     !peerHas.contains(local.version.dot) || !peerHas.covers(local.version.vector)
-                let isMetAgain = !metConflicts.insert(key).inserted
+                let isMetAgain = !waiting.metConflicts.insert(key).inserted
                 if !isOurs, held.isLacking {
                     refused.append(key)
                 } else if isOurs, isMetAgain, let seen = held.unseen(by: local.version.vector) {
@@ -169,7 +169,7 @@ extension SyncSession {
                 // Otherwise something else may be in the way, which another pull brings.
             }
         }
-        let newlyRefused = refused.filter { withheld.insert($0).inserted }
+        let newlyRefused = refused.filter { waiting.withheld.insert($0).inserted }
         if !batch.writes.isEmpty {
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 // They have seen what was found above, and nothing else that is held.

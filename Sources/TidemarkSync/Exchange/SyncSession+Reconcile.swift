@@ -21,15 +21,15 @@ extension SyncSession {
     /// everything. Otherwise nothing has changed, and all is pulled that is not known to be here.
     func reconcile(_ remote: PeerKnowledge) async throws(SyncError) {
         guard try isReconcilable(remote), let found = try await search(remote) else { return }
-        isFrozen = false
+        waiting.isFrozen = false
         forgetPending()
         try await pull(found.theirs, since: found.agreed)
         // What could not even wait here is yet to be pulled, and so is what has changed since: the
         // exchange ends because of that, but not before.
-        guard !isFrozen else { return }
+        guard !waiting.isFrozen else { return }
         try await checkPending()
         guard try agree(on: found) else { return }
-        pullPosition = found.agreed.syncCount
+        positions.pull = found.agreed.syncCount
         self.remote = found.agreed
         differences = found.ours
     }
@@ -99,9 +99,9 @@ extension SyncSession {
 
     private func isReconcilable(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         // A bound to the records of an exchange could not be kept; and a part differs on purpose.
-        guard part == nil, pullPosition == .zero, !isBeginningAfresh, !options.isDryRun,
+        guard part == nil, positions.pull == .zero, !isBeginningAfresh, !options.isDryRun,
             options.recordsPerRunMax == nil, doubts.isEmpty,
-            !judgesPeer, freshStart == nil
+            !late.judgesPeer, late.freshStart == nil
         else { return false }
         let countMin = options.comparesFrom
         let (reached, count) = try engine(dataset.name) { () throws(StoreError) in
@@ -255,7 +255,7 @@ extension SyncSession {
             let (changes, lookedAt) = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.writtenPage(
                     of: Array(wanted.prefix(dataset.recordsPerPage(atMost: wanted.count))),
-                    changedThrough: found.through, through: pushPosition,
+                    changedThrough: found.through, through: positions.push,
                     bytesMax: options.pageBytesMax, after: address.replicas)
             }
             guard changes.recordCount > 0 else {
@@ -267,12 +267,12 @@ extension SyncSession {
             case .accepted: left = left.dropFirst(lookedAt)
             case .again: continue
             case .conflicts, .late: return false
-            case .gap(let syncCount): pushPosition = syncCount
+            case .gap(let syncCount): positions.push = syncCount
             }
         }
         differences = nil
         // What comes after that follows on all that the peer has.
-        adoptedThrough = max(adoptedThrough, found.through)
+        positions.adopted = max(positions.adopted, found.through)
         return true
     }
 }

@@ -41,7 +41,7 @@ extension SyncSession {
         doubts.ownIDs = Set(store.ownIDs)
         guard disputed != doubts.ours else { return false }
         doubts.ours = disputed
-        confirmedKeys = []
+        doubts.confirmed = []
         return true
     }
 
@@ -55,7 +55,7 @@ extension SyncSession {
     /// Before the last page is applied: writes anew what the peer has nothing of.
     func rewriteDoubtful(before page: RecordPage) throws(SyncError) {
         guard !doubts.ours.isEmpty, page.isLast else { return }
-        let settled = confirmedKeys.union(page.records.map(\.key))
+        let settled = doubts.confirmed.union(page.records.map(\.key))
         try rewriteDoubtful { record in !settled.contains(record.key) }
     }
 

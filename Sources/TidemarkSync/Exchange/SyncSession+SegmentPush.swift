@@ -42,8 +42,8 @@ extension SyncSession {
     /// Whether there may be much here, and nothing there, that nobody has to look at.
     private func mayPushSegments() throws(SyncError) -> Bool {
         guard options.adoptsSegments, !isOneWay, !options.isDryRun,
-            options.recordsPerRunMax == nil, part == nil, freshStart == nil, !judgesPeer,
-            doubts.isEmpty, withheld.isEmpty, pushPosition == .zero,
+            options.recordsPerRunMax == nil, part == nil, late.freshStart == nil, !late.judgesPeer,
+            doubts.isEmpty, waiting.withheld.isEmpty, positions.push == .zero,
             remote.map({ $0.syncCount == .zero && $0.vector.isEmpty }) ?? true
         else { return false }
         guard try heldBack().isEmpty else { return false }
@@ -92,8 +92,8 @@ extension SyncSession {
             checkpoint.vector.formUnion(knowledge.vector)
             try dataset.remember(checkpoint, of: peer)
         }
-        (pullPosition, pushPosition) = (max(pullPosition, count), count)
-        (adoptedThrough, acknowledged) = (count, count)
+        (positions.pull, positions.push) = (max(positions.pull, count), count)
+        (positions.adopted, positions.acknowledged) = (count, count)
         try tellHandedOver(through: count)
     }
 }

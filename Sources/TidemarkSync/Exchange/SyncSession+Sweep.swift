@@ -33,7 +33,7 @@ extension SyncSession {
         let book = SweepBook(dataset, peer)
         var mark = try begin(remote, book)
         guard var swept = try await firstAnswer(mark) else { return }
-        isFrozen = false
+        waiting.isFrozen = false
         forgetPending()
         while true {
             try agree(on: swept.page.knowledge, remote, &mark)
@@ -47,16 +47,16 @@ extension SyncSession {
             guard let arrived = await ahead else { break }
             result.bytesSent += arrived.traffic.sent
             result.bytesReceived += arrived.traffic.received
-            guard !isFrozen else { break }
+            guard !waiting.isFrozen else { break }
             swept = try arrived.answer.get()
         }
         // What could not even wait here is yet to be pulled, and so is what lies behind it: in the
         // order of change it comes as far as it can before the exchange ends because of that. So is
         // what is left of a sweep that was given up.
-        guard !isFrozen, swept.next == nil else { return }
+        guard !waiting.isFrozen, swept.next == nil else { return }
         try await checkPending()
         guard let agreed = mark.agreed, try claim(agreed, mark, book) else { return }
-        pullPosition = agreed.syncCount
+        positions.pull = agreed.syncCount
         self.remote = agreed
     }
 
@@ -99,11 +99,11 @@ extension SyncSession {
     private func isWorthSweeping(_ remote: PeerKnowledge) -> Bool {
         // A bound to the records of an exchange could not be kept. And a fresh start must look at
         // more than what has changed.
-        guard !judgesPeer, freshStart == nil, part == nil, !isOneWay, !options.isDryRun,
+        guard !late.judgesPeer, late.freshStart == nil, part == nil, !isOneWay, !options.isDryRun,
             options.recordsPerRunMax == nil, doubts.isEmpty,
-            remote.syncCount > pullPosition
+            remote.syncCount > positions.pull
         else { return false }
-        let changed = remote.syncCount.rawValue - pullPosition.rawValue
+        let changed = remote.syncCount.rawValue - positions.pull.rawValue
         if options.sweepsFrom == 0 { return true }
         return changed >= options.sweepsFrom
             && changed >= remote.syncCount.rawValue / SyncLimits.sweptShare
@@ -123,7 +123,7 @@ extension SyncSession {
         if let mark = try resumable(remote, book) { return mark }
         return try engine(dataset.name) { () throws(StoreError) in
             SweepMark(
-                replica: store.replicaID, since: pullPosition, start: [], agreed: nil,
+                replica: store.replicaID, since: positions.pull, start: [], agreed: nil,
                 lifecycle: PeerLifecycle(try dataset.knowledge().lifecycle))
         }
     }
@@ -137,7 +137,7 @@ extension SyncSession {
         return try engine(dataset.name) { () throws(StoreError) -> SweepMark? in
             let lifecycle = PeerLifecycle(try dataset.knowledge().lifecycle)
             guard let mark = try book.mark(), mark.replica == store.replicaID,
-                mark.since == pullPosition, mark.lifecycle == lifecycle,
+                mark.since == positions.pull, mark.lifecycle == lifecycle,
                 let agreed = mark.agreed, agreed.lifecycle == remote.lifecycle,
                 remote.syncCount >= agreed.syncCount, remote.vector.covers(agreed.vector)
             else { return nil }
@@ -151,7 +151,7 @@ extension SyncSession {
     ///
     /// - Parameter through: where the position moves to.
     func notesEndingSweep(at through: SyncCount) throws(SyncError) -> [SystemNote] {
-        guard through != pullPosition else { return [] }
+        guard through != positions.pull else { return [] }
         return try engine(dataset.name) { () throws(StoreError) in
             try SweepBook(dataset, peer).end()
         }
@@ -166,7 +166,7 @@ extension SyncSession {
     }
 
     private func sweepRequest(from start: [UInt8]) throws(SyncError) -> SweepRequest {
-        let since = pullPosition
+        let since = positions.pull
         let asker = try claims()
         return try engine(dataset.name) { () throws(StoreError) in
             SweepRequest(

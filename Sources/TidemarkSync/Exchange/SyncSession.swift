@@ -1,10 +1,6 @@
 import Tidemark
 
-// The asking side of an exchange of one dataset.
-//
-//   hello ─▶ lifecycle ─▶ pull, settling conflicts ─▶ push ─▶ done
-//     ▲                                                │
-//     └──────────── the peer has moved on ─────────────┘
+// The asking side of an exchange of one dataset. What comes after what says `ExchangeMachine`.
 //
 // Invariants:
 // - Nothing is pushed before everything was pulled and every conflict settled.
@@ -32,43 +28,8 @@ final class SyncSession {
     /// What the peer last told about itself.
     var remote: PeerKnowledge?
     var peer: ReplicaID
-    /// Where to go on in the peer's order of change.
-    var pullPosition = SyncCount.zero
-    /// Where to go on in ours.
-    var pushPosition = SyncCount.zero
-    /// What the peer remembers of how far we have pulled.
-    var acknowledged = SyncCount.zero
     /// Ids under which two stores wrote.
     var doubts = Doubts()
-    /// Keys of which the peer is known to have the write under a doubted id that is here, or of
-    /// which a conflict waits.
-    var confirmedKeys: Set<[UInt8]> = []
-    /// How many records may still travel in this exchange.
-    var recordsLeft: Int
-    /// The first conflict that waits and is in the way of the push.
-    var firstPending: (key: [UInt8], reason: PendingConflict.Reason)?
-    /// Versions of which it was told in this exchange that they wait.
-    var toldWaiting: Set<Dot> = []
-    /// Keys that the peer was asked for because a push met conflicts in them, each with the last
-    /// attempt that did.
-    var askedFor: [[UInt8]: Int] = [:]
-    /// Why the first record that failed in this exchange did.
-    var firstFailure: SyncError?
-    /// Whether the handler was asked about merged datasets.
-    var hasTakenMerged = false
-    /// Merged datasets of which the peer is yet to be told what became of them.
-    var retired: [String] = []
-    /// Whether something was not taken in that cannot wait here, so that no position may move.
-    var isFrozen = false
-    /// Keys of held writes with which the peer has found a conflict before.
-    var metConflicts: Set<[UInt8]> = []
-    /// Keys of held writes that are not handed over, because the peer has to settle them itself.
-    var withheld: Set<[UInt8]> = []
-    /// The first conflict with a held write that the policy left to the application.
-    var firstHeldPending: (key: [UInt8], reason: PendingConflict.Reason)?
-    /// Everything here up to this count came from the peer as it lies there, or is known to be
-    /// there.
-    var adoptedThrough = SyncCount.zero
     /// To be stored with the page that is applied: how far a sweep has come then, or that it ends.
     var sweepNotes: [SystemNote] = []
     /// Of the pages of a push, the last one before which the store was synced.
@@ -77,58 +38,35 @@ final class SyncSession {
     let changeMemory: ChangeMemory
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
-    /// Where records went from this dataset, as the peer is told.
-    var movedInto: [String] = []
-    /// Whether the peer refused something because it does not know that we have what was moved.
-    var metMoved = false
-    /// Whether all was exchanged of which the peer says that records went there.
-    var hasTakenMoved = false
-    /// Datasets whose exchange waits for this one.
-    let underWay: Set<String>
-    /// Whether a dataset is to be exchanged with the peer anyway.
-    let mayExchange: @Sendable (String) -> Bool
     /// Whether the peer is a file: it answers pulls and nothing else, and hears nothing.
     var isOneWay = false
-    /// If only a part of the dataset is kept here.
+    /// If only a part of the dataset is kept here: as it was found at the beginning of the attempt.
+    var keptPart: PartBook?
+    /// The same, with what this exchange has done about it.
     var part: PartExchange?
-    /// Records that took the place of damaged ones.
-    var recordsRestored = 0
     /// Tells this exchange from all others, in what is kept of it.
     private(set) lazy var number = store.randomNumber()
-    /// The fresh start that is under way, by its number.
-    var freshStart: UInt64?
-    /// What the peer has forgotten with which was compared all that lay here at a count.
-    var settled = (forgotten: ForgottenDeletions(), through: SyncCount.zero)
-    /// Whether the peer lacks deletions that were forgotten here, so that each of its records is
-    /// looked at for whether it is dead.
-    var judgesPeer = false
-    /// What was forgotten here when that began.
-    var judging = VersionVector()
-    /// Whether any of what is dead there was not told to the peer.
-    var leavesDead = false
     /// What the peer's greeting said that it has seen.
     var seenByPeer = VersionVector()
-    /// Whether this attempt met a side that lacks deletions which the other has forgotten.
-    var metLateness = false
-    /// The same once all that the peer had up to a count was looked at; empty if it lacks nothing.
-    var judged = (forgotten: VersionVector(), through: SyncCount.zero)
-    private var recordsReceived = 0
-    private var recordsSent = 0
+    var positions = Positions()
+    var late = Lateness()
+    var waiting = Waiting()
+    var moves: Moves
+    var tally: Tally
 
     init(
         store: Store, dataset: Dataset, connection: PeerConnection, options: SyncOptions,
         peer: ReplicaID, underWay: Set<String> = [],
         mayExchange: @escaping @Sendable (String) -> Bool = { _ in false }
     ) {
-        self.underWay = underWay
-        self.mayExchange = mayExchange
         self.store = store
         self.dataset = dataset
         self.connection = connection
         self.options = options
         self.peer = peer
         result = SyncResult(dataset: dataset.name, remoteReplica: peer)
-        recordsLeft = options.recordsPerRunMax ?? .max
+        moves = Moves(underWay: underWay, mayExchange: mayExchange)
+        tally = Tally(recordsLeft: options.recordsPerRunMax ?? .max)
         switch options.policies[dataset.name] ?? options.policy {
         case .lastWriterWins, .keepLocal, .keepRemote: doubts.believesDates = true
         default: break
@@ -141,46 +79,60 @@ final class SyncSession {
 
     /// - Parameter greeting: the answer to a hello that was just asked; nil to ask first.
     func run(greeting: DatasetGreeting?) async throws(SyncError) -> SyncResult {
-        var greeting = greeting
+        var machine = ExchangeMachine(attemptsMax: options.attemptsMax, known: greeting)
         var lastError: SyncError?
         defer { endFreshStart() }
-        while result.attempts < options.attemptsMax {
-            result.attempts += 1
-            metLateness = false
+        while true {
+            let step = machine.step
+            result.attempts = machine.attempts
             do throws(SyncError) {
-                if try await attempt(greeting) {
+                switch step {
+                case .end:
                     // Everything else was exchanged.
-                    if let firstFailure { throw firstFailure }
+                    if let failure = tally.firstFailure { throw failure }
                     return try finished()
+                case .giveUp:
+                    throw lastError ?? SyncError(.contended, wordsForContention)
+                default:
+                    let event = try await carryOut(step)
+                    if event == .outdated { lastError = nil }
+                    machine.advance(event)
                 }
-                lastError = nil
             } catch {
-                if error.code == .recordsMoved {
-                    // It may be moving records at this moment, or left out some of them.
-                    if hasTakenMoved { return resultSoFar() }
-                    if !metMoved {
-                        (metMoved, greeting) = (true, nil)
+                if step != .end, step != .giveUp {
+                    // The peer may be moving records at this moment, or left out some of them.
+                    if error.code == .recordsMoved, moves.isTaken { return resultSoFar() }
+                    if beginsAgain(after: error) {
+                        lastError = error.isOfLateness ? nil : error
+                        machine.advance(.outdated)
                         continue
                     }
                 }
-                guard error.code == .peerChanged || error.isOfLateness else {
-                    throw error.located(peer: peer.description, dataset: dataset.name)
-                }
-                // Who was late starts afresh.
-                metLateness = error.isOfLateness
-                lastError = error.isOfLateness ? nil : error
-                // What was found may have been found in another state of the peer.
-                differences = nil
+                throw error.located(peer: peer.description, dataset: dataset.name)
             }
-            greeting = nil
         }
-        throw lastError?.located(peer: peer.description, dataset: dataset.name)
-            ?? SyncError(
-                .contended, wordsForContention, peer: peer.description, dataset: dataset.name)
+    }
+
+    /// Whether another attempt may come to a better end.
+    private func beginsAgain(after error: SyncError) -> Bool {
+        switch error.code {
+        case .recordsMoved:
+            guard !moves.isRefused else { return false }
+            moves.isRefused = true
+        case .peerChanged:
+            late.isMet = false
+        default:
+            guard error.isOfLateness else { return false }
+            // Who was late starts afresh.
+            late.isMet = true
+        }
+        // What was found may have been found in another state of the peer.
+        differences = nil
+        return true
     }
 
     private var wordsForContention: String {
-        guard metLateness else {
+        guard late.isMet else {
             return "the peer's dataset changed during each of \(result.attempts) attempts; "
                 + "repeat the exchange or raise attemptsMax"
         }
@@ -188,56 +140,11 @@ final class SyncSession {
             + "during each of \(result.attempts) attempts; repeat the exchange later"
     }
 
-    /// - Returns: false if the peer wrote meanwhile what we must pull first, and the exchange is to
-    ///   begin again.
-    private func attempt(_ known: DatasetGreeting?) async throws(SyncError) -> Bool {
-        let book = try engine(dataset.name) { () throws(StoreError) in try PartBook(dataset) }
-        if let book { return try await attempt(book, known) }
-        part = nil
-        guard case .greeted(var greeting) = try await greetBehindMoved(known) else { return true }
-        if try noteFork(greeting?.knowledge) {
-            // The peer's checkpoints about an id that we gave up mean nothing for the new one.
-            greeting = try await greet()
-        }
-        doubts.take(greeting)
-        remote = greeting?.knowledge
-        seenByPeer = remote?.vector ?? VersionVector()
-        try takePositions(greeting)
-        try judge(remote)
-        try await admitHeld()
-        if let remote {
-            try await settleLifecycle(remote.lifecycle)
-            try await tellDeletion()
-        }
-        // The answer to what it was told may say more of it than its greeting.
-        if let remote, try hasNews(remote) {
-            try await bootstrap(remote)
-            try await startAfresh(remote.forgotten)
-            // What was buried here may be more than the peer has seen.
-            try judge(remote)
-            if try !isSweepWaiting(remote) { try await reconcile(remote) }
-            try await sweep(remote)
-            guard try await pull() else {
-                try await acknowledge()
-                return true
-            }
-        }
-        if remote == nil { try settleAlone() }
-        try checkHeldPending()
-        try await takeMerged(greeting?.merged ?? [])
-        guard try await push() else { return false }
-        if try await settleOverlooked() {
-            guard try await push() else { return false }
-        }
-        if result.isComplete { try await retireMerged() }
-        return true
-    }
-
     /// Whether a pull could bring anything. Without this, each of a million idle datasets would
     /// cost a round trip.
-    private func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
+    func hasNews(_ remote: PeerKnowledge) throws(SyncError) -> Bool {
         let ours = try engine(dataset.name) { () throws(StoreError) in try dataset.vector }
-        if isBeginningAfresh || remote.syncCount > pullPosition || !doubts.isEmpty { return true }
+        if isBeginningAfresh || remote.syncCount > positions.pull || !doubts.isEmpty { return true }
         // What waits is to be asked about again.
         let holdsBack = try holdsBackVectors()
         return holdsBack || !ours.covers(remote.vector)
@@ -253,17 +160,17 @@ final class SyncSession {
                 from: store, isDryRun: options.isDryRun, names: [dataset.name], &traffic)
         }
         if answer.replica != peer {
-            (adoptedThrough, differences) = (.zero, nil)
-            confirmedKeys = []
+            (positions.adopted, differences) = (.zero, nil)
+            doubts.confirmed = []
             endFreshStart()
-            judged = (VersionVector(), .zero)
+            late.forgetJudged()
         }
         peer = answer.replica
         result.remoteReplica = peer
         return answer.datasets.first { $0.name == dataset.name }
     }
 
-    private func takePositions(_ greeting: DatasetGreeting?) throws(SyncError) {
+    func takePositions(_ greeting: DatasetGreeting?) throws(SyncError) {
         let formerIDs = greeting?.formerIDs ?? []
         let (checkpoint, reached, ours) = try engine(dataset.name) { () throws(StoreError) in
             (
@@ -273,19 +180,19 @@ final class SyncSession {
             )
         }
         let theirs = greeting?.knowledge?.syncCount ?? .zero
-        acknowledged = greeting?.pushedThrough ?? .zero
-        doubts.known = (checkpoint.vector, min(reached, acknowledged))
-        pullPosition = min(checkpoint.pulledThrough, acknowledged)
-        pushPosition = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
-        if pullPosition > theirs { pullPosition = .zero }
-        if pushPosition > ours.syncCount { pushPosition = .zero }
-        if isBeginningAfresh { (pullPosition, pushPosition) = (.zero, .zero) }
+        positions.acknowledged = greeting?.pushedThrough ?? .zero
+        doubts.known = (checkpoint.vector, min(reached, positions.acknowledged))
+        positions.pull = min(checkpoint.pulledThrough, positions.acknowledged)
+        positions.push = min(checkpoint.pushedThrough, greeting?.pulledThrough ?? .zero)
+        if positions.pull > theirs { positions.pull = .zero }
+        if positions.push > ours.syncCount { positions.push = .zero }
+        if isBeginningAfresh { (positions.pull, positions.push) = (.zero, .zero) }
         // What lies on either side under a disputed id is all to be compared, in one exchange: what
         // a part of it came to is remembered nowhere.
         if !doubts.isEmpty {
-            (pullPosition, pushPosition) = (.zero, .zero)
-            recordsLeft = .max
-            (adoptedThrough, differences) = (.zero, nil)
+            (positions.pull, positions.push) = (.zero, .zero)
+            tally.recordsLeft = .max
+            (positions.adopted, differences) = (.zero, nil)
         }
     }
 
@@ -296,7 +203,7 @@ final class SyncSession {
 
     var address: Address {
         Address(
-            from: options.asker(store), to: peer, dataset: dataset.name, moved: movedInto)
+            from: options.asker(store), to: peer, dataset: dataset.name, moved: moves.told)
     }
 
     /// Asks, and adds what it took to the result.
@@ -313,19 +220,19 @@ final class SyncSession {
 
     func report(_ phase: SyncProgress.Phase, records: Int) {
         // A peer may send more than it was asked for.
-        recordsLeft -= min(recordsLeft, records)
+        tally.recordsLeft -= min(tally.recordsLeft, records)
         switch phase {
         case .pulling:
             result.pagesReceived += 1
-            recordsReceived += records
+            tally.recordsReceived += records
         case .pushing:
             result.pagesSent += 1
-            recordsSent += records
+            tally.recordsSent += records
         }
         options.progress?(
             SyncProgress(
-                dataset: dataset.name, phase: phase, recordsReceived: recordsReceived,
-                recordsSent: recordsSent, bytesReceived: result.bytesReceived,
+                dataset: dataset.name, phase: phase, recordsReceived: tally.recordsReceived,
+                recordsSent: tally.recordsSent, bytesReceived: result.bytesReceived,
                 bytesSent: result.bytesSent))
     }
 

@@ -17,6 +17,9 @@ struct Doubts {
     /// remembers alone may be how far we had come while only a part was kept here, and not told of
     /// all before that. What we remember may stand under an id that the peer has given up since.
     var known = (toPeer: VersionVector(), fromPeer: SyncCount.zero)
+    /// Keys of which the peer is known to have the write under a doubted id that is here, or of
+    /// which a conflict waits.
+    var confirmed: Set<[UInt8]> = []
     /// Whether the peer is a file, whose maker may not have been told yet of a dispute.
     var isOfFile = false
     /// Whether the policy takes one of two versions whatever they hold, so that their dates may say
