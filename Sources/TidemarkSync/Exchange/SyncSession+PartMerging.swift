@@ -30,7 +30,8 @@ extension SyncSession {
             else { throw .scopeChanged }
             let before = try syncCount()
             let plan = try await plan(news, &settlement)
-            try noteLost(plan.lost)
+            try noteLost(plan.lost, to: peer)
+            try noteLost(plan.lostToNobody, to: .nobody)
             let (batch, noted) = try completed(plan, news)
             let moved = try engine(dataset.name) { () throws(StoreError) in
                 try batch.map { batch throws(StoreError) in
@@ -113,12 +114,16 @@ extension SyncSession {
         var settled: [(outcome: ConflictSettlement.Outcome, write: Int)] = []
         /// Left to the application.
         var pending: [(conflict: Conflict, reason: PendingConflict.Reason)] = []
-        /// What the dropped records had seen.
+        /// What the dropped records had seen that the peer has, too.
         var lost = VersionVector()
+        /// What others had seen that were joined here with what the peer does not know.
+        var lostToNobody = VersionVector()
 
-        mutating func drop(_ record: Record) {
+        /// - Parameter peerHas: what the peer is known to have seen of the key.
+        mutating func drop(_ record: Record, peerHas theirs: VersionVector) {
+            let seen = record.version.vector
             batch.drops.append(LocalDrop(key: record.key, expected: record.version))
-            lost.formUnion(record.version.vector)
+            if theirs.covers(seen) { lost.formUnion(seen) } else { lostToNobody.formUnion(seen) }
         }
     }
 
@@ -126,35 +131,35 @@ extension SyncSession {
         _ news: PartNews, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) -> PartPlan {
         var plan = PartPlan()
+        let theirs = doubts.trusted(news.knowledge.vector)
         for record in news.records {
-            try await add(record, to: &plan, &settlement)
+            try await add(record, peerHas: theirs, to: &plan, &settlement)
         }
         for notice in news.outside {
             guard let local = try stored(notice.key), isOutrun(local, by: notice.version) else {
                 continue
             }
             guard try isUntold(local, outrunBy: notice.version) else {
-                plan.drop(local)
+                plan.drop(local, peerHas: theirs.union(notice.version.vector))
                 continue
             }
             // Joined with it already, it goes with the push; or it changed just now.
             if local.version.dot != notice.dot { throw .writtenTooFast }
         }
         let unsent = try engine(dataset.name) { () throws(StoreError) in try UnsentWrites(dataset) }
-        let theirs = doubts.trusted(news.knowledge.vector)
         for key in news.missing {
             // What the peer has seen and has no more was deleted there, and that forgotten.
             guard let local = try stored(key), !local.isDeleted, !unsent.contains(local),
                 theirs.covers(local.version.vector)
             else { continue }
-            plan.drop(local)
+            plan.drop(local, peerHas: theirs)
         }
         for key in news.refused {
             // Also what is not known to have been handed over: the peer has it from somebody else.
             guard let local = try stored(key), !local.isDeleted,
                 theirs.contains(local.version.dot)
             else { continue }
-            plan.drop(local)
+            plan.drop(local, peerHas: theirs)
         }
         return plan
     }
@@ -188,7 +193,8 @@ extension SyncSession {
     }
 
     private func add(
-        _ record: Record, to plan: inout PartPlan, _ settlement: inout ConflictSettlement
+        _ record: Record, peerHas theirs: VersionVector, to plan: inout PartPlan,
+        _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let local = try stored(record.key)
         let wiped = try engine(dataset.name) { () throws(StoreError) in
@@ -198,7 +204,9 @@ extension SyncSession {
         circumstances.side = .part
         let verdict = Verdict(on: record, beside: local, circumstances)
         if case .adopt = verdict.outcome, verdict.isNews, try isOutside(record, beside: local) {
-            if let local, isOutrun(local, by: record.version) { plan.drop(local) }
+            if let local, isOutrun(local, by: record.version) {
+                plan.drop(local, peerHas: theirs.union(record.version.vector))
+            }
             return
         }
         // A part has no place to leave a record out: no position may move past it.

@@ -129,16 +129,35 @@ extension SyncSession {
             // goes now would be missing where the dataset claims to have it.
             guard try engine(dataset.name, { () throws(StoreError) in try part.book.isCurrent() })
             else { throw .scopeChanged }
-            try noteLost(drops.reduce(VersionVector()) { $0.union($1.expected.vector) })
+            // Of what others wrote and joined nothing is handed on that does not belong to the
+            // scope, so that the peer may not know of all that it has seen.
+            let peerHas = doubts.trusted(remote?.vector ?? VersionVector())
+            let ownIDs = store.ownIDs
+            let isHandingOver = part.record.isHandingOver
+            let (known, unknown) = drops.reduce(into: (VersionVector(), VersionVector())) {
+                let version = $1.expected
+                let isHandedOn =
+                    isHandingOver || ownIDs.contains(version.dot.replica)
+                    || ownIDs.contains { version.vector[$0] > peerHas[$0] }
+                if isHandedOn || peerHas.covers(version.vector) {
+                    $0.0.formUnion(version.vector)
+                } else {
+                    $0.1.formUnion(version.vector)
+                }
+            }
+            try noteLost(known, to: peer)
+            try noteLost(unknown, to: .nobody)
             _ = try engine(dataset.name) { () throws(StoreError) in try dataset.drop(drops) }
             options.observer?(.localChanged(dataset: dataset.name, keys: drops.map(\.key)))
         }
     }
 
-    /// Notes that what had seen that much goes from here, and that the peer has it.
-    func noteLost(_ seen: VersionVector) throws(SyncError) {
+    /// Notes that what had seen that much goes from here.
+    ///
+    /// - Parameter holder: who has it; nobody if nobody is known to.
+    func noteLost(_ seen: VersionVector, to holder: ReplicaID) throws(SyncError) {
         guard !seen.isEmpty, var book = part?.book else { return }
-        try engine(dataset.name) { () throws(StoreError) in try book.lose(seen, to: peer) }
+        try engine(dataset.name) { () throws(StoreError) in try book.lose(seen, to: holder) }
         part?.book = book
     }
 }

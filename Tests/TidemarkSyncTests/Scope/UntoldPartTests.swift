@@ -55,6 +55,39 @@ struct UntoldPartTests {
         try expectEqual([hub, other])
     }
 
+    /// A write of the part that a hub has loses to one of another replica, which is not told, and
+    /// goes for it. That one must not be told that it has seen what it never heard of: it would
+    /// take what comes from the hub for old, and the hub would not take what it has.
+    ///
+    ///     part   P: open ──▶ O, has seen P ── (push is lost) ──▶ dropped, and claims nothing
+    ///     hub    P: open                                          P ──▶ meets O
+    ///     other              O: closed later                      O, has not seen P
+    @Test func whatAnotherHasJoinedIsNotClaimedToOneThatHasNot() async throws {
+        try part.dataset().setSyncScope(.field(["state"], .equals("open")))
+        for good in 1..<8 {
+            let key = "\(good)"
+            try put("open", key, part)
+            let lost = try #require(try version(key, part)).dot
+            try await part.dataset().synchronize(with: hub.transport)
+            other.clock.putForward(bySeconds: 10)
+            try put("closed", key, other)
+            let transport = FaultyTransport(other.responder, .losesRequest, after: good)
+            let dataset = try part.dataset()
+            do throws(SyncError) {
+                try await dataset.synchronize(with: transport)
+            } catch {
+                #expect(error.code == .unreachable)
+            }
+            try await part.dataset().synchronize(with: other.transport)
+            #expect(try part.dataset().records().collect().isEmpty, "after \(good)")
+            let isClaimed = try other.dataset().vector.contains(lost)
+            let isJoined = try version(key, other)?.vector.contains(lost) ?? false
+            #expect(!isClaimed || isJoined, "after \(good)")
+            try await other.dataset().synchronize(with: hub.transport)
+            try expectEqual([hub, other])
+        }
+    }
+
     /// As a `put` over the record would, since a vector has no gaps.
     @Test func aWriteOverADroppedRecordTakesItsPlace() async throws {
         try part.dataset().put("part", for: "b/1")
