@@ -80,9 +80,11 @@ extension SyncSession {
     /// Gives every record that the condition holds for a new dot, with the same value. A dataset
     /// that was deleted has none.
     ///
-    /// - Parameter content: what is written in place of a record.
+    /// - Parameters:
+    ///   - ids: of which the new writes claim no more than their content says.
+    ///   - content: what is written in place of a record.
     func rewrite(
-        where isDue: (Record) -> Bool,
+        where isDue: (Record) -> Bool, claimingNothingOf ids: Set<ReplicaID> = [],
         as content: (Record) -> ReplicatedWrite.Content = {
             .resolve(value: $0.value, seen: $0.version, expiresAt: $0.expiresAt)
         }
@@ -110,11 +112,11 @@ extension SyncSession {
                         batch.writes.count >= options.pageRecordsMax
                             || bytes >= options.pageBytesMax
                     else { continue }
-                    isDone = try isApplied(batch) && isDone
+                    isDone = try isApplied(batch, ids) && isDone
                     batch = ReplicationBatch()
                     bytes = 0
                 }
-                return try isApplied(batch) && isDone
+                return try isApplied(batch, ids) && isDone
             }
             if isDone { return }
         }
@@ -124,8 +126,19 @@ extension SyncSession {
     /// Writes records anew, which says nothing of what is held of their keys.
     ///
     /// - Returns: false if any of them was written meanwhile; then nothing has happened.
-    private func isApplied(_ batch: ReplicationBatch) throws(StoreError) -> Bool {
-        try dataset.replicate(batch.claimingNothingHeld(in: dataset)).isEmpty
+    private func isApplied(
+        _ batch: ReplicationBatch, _ ids: Set<ReplicaID>
+    ) throws(StoreError) -> Bool {
+        var unheld = try batch.claimingNothingHeld(in: dataset)
+        if !ids.isEmpty {
+            let claims = ids.reduce(try dataset.vectorWithoutHeld()) { $0.removing($1) }
+            unheld.writes = unheld.writes.map { write in
+                ReplicatedWrite(
+                    key: write.key, content: write.content, expected: write.expected,
+                    claims: claims)
+            }
+        }
+        return try dataset.replicate(unheld).isEmpty
     }
 }
 

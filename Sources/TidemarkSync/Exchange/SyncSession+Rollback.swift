@@ -65,6 +65,23 @@ extension SyncSession {
             as: { record in doubts.rewriting(record).content })
     }
 
+    /// Of what a part hands on: writes anew what lies here under ids that the peer disputes, and
+    /// what has seen such. The peer went on under them from an earlier point, and what it has
+    /// written since would pass for an ancestor of this, or this for one of that.
+    func rewriteWhatIsDoubtfulThere(_ part: PartRecord) throws(SyncError) {
+        guard !doubts.theirs.isEmpty else { return }
+        let ownIDs = store.ownIDs
+        try rewrite(
+            where: { record in
+                let isHandedOn =
+                    ownIDs.contains(record.version.dot.replica) || part.isHandingOver
+                    || part.scope.keeps(record)
+                return isHandedOn && !record.isDropped
+                    && doubts.theirs.contains { record.version.vector[$0] > 0 }
+            }, claimingNothingOf: doubts.theirs,
+            as: { record in doubts.rewriting(record).content })
+    }
+
     /// The peer has never heard of the dataset: then nothing can be compared, and all that lies
     /// here under a disputed id is written anew.
     func settleAlone() throws(SyncError) {

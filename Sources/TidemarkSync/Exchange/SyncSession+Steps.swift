@@ -51,9 +51,11 @@ extension SyncSession {
         // The peer's checkpoints about an id that we gave up mean nothing for the new one.
         if try noteFork(greeting?.knowledge) { return .forked }
         // A part cannot be compared with what the peer has, so all of it is written anew that may
-        // lie under a dot of another write. What the peer has of it meets that in a conflict.
+        // lie under a dot of another write, of this side's or of the peer's. What the peer has of
+        // it meets that in a conflict.
         if keptPart != nil { try settleAlone() }
         doubts.take(greeting)
+        if let keptPart { try rewriteWhatIsDoubtfulThere(keptPart.part) }
         remote = greeting?.knowledge
         seenByPeer = remote?.vector ?? VersionVector()
         moves.merged = greeting?.merged ?? []

@@ -26,10 +26,15 @@ struct DisputingHubTests {
     }
 
     /// Whoever is given has the hub's first line.
-    private func forkHub(_ replicas: [TestReplica]) async throws {
+    ///
+    /// - Parameter meanwhile: what happens before the hub goes back.
+    private func forkHub(
+        _ replicas: [TestReplica], _ meanwhile: () async throws -> Void = {}
+    ) async throws {
         try hub.backUp()
         try hub.dataset().put("lost", for: "key")
         for replica in replicas { try await exchange(replica, with: hub) }
+        try await meanwhile()
         try hub.restore()
         try hub.dataset().put("again", for: "key")
     }
@@ -65,8 +70,11 @@ struct DisputingHubTests {
     /// A part is not told of what does not belong to it. So how far it had come as one does not
     /// say, when it is whole again, that its version descends from the doubtful one.
     @Test func whatAPartReachedProvesNoDescent() async throws {
-        try await forkHub([other, part])
-        try part.dataset().setSyncScope(.prefix("elsewhere"), leaving: .keep)
+        try await forkHub([other, part]) {
+            try part.dataset().setSyncScope(.prefix("elsewhere"), leaving: .keep)
+            // From here on it hands on nothing but what belongs to it.
+            try await exchange(part, with: other)
+        }
         try await exchange(part, with: hub)
         #expect(try isDisputing())
         #expect(try part.dataset().text("key") == "lost")
@@ -79,6 +87,15 @@ struct DisputingHubTests {
         #expect(try hub.dataset().text("key") == "again+ours")
         try await exchange(other, with: hub, options: union)
         try expectEqual([hub, part, other])
+    }
+
+    /// What was here while all was kept meets what the hub has written since under the same count.
+    @Test func whatAPartHandsOverIsMergedWithWhatTheHubWroteSince() async throws {
+        try await forkHub([part])
+        try part.dataset().setSyncScope(.prefix("elsewhere"), leaving: .keep)
+        let union = SyncOptions(policy: .custom { .value(unitedText(of: $0)) })
+        for _ in 0..<2 { try await exchange(part, with: hub, options: union) }
+        #expect(try hub.dataset().text("key") == "again+lost")
     }
 
     /// Parts settle nothing. Any store that keeps all of the dataset does, also one that is new.

@@ -88,6 +88,32 @@ struct UntoldPartTests {
         }
     }
 
+    /// A hub goes back to a backup, and a part that has what it wrote after that does not push it
+    /// over what the hub has written since under the same counts.
+    @Test(arguments: [nil, "other"])
+    func whatAHubWroteSinceItsBackupIsNotOverwritten(_ policy: String?) async throws {
+        try part.dataset().setSyncScope(.prefix("a/"))
+        var options = SyncOptions()
+        if policy != nil { options.policy = .custom { .value(joinedText(of: $0)) } }
+        try hub.backUp()
+        for text in ["w", "x", "y"] { try hub.dataset().put(text, for: "a/\(text)") }
+        try hub.dataset().put("before", for: "a/1")
+        try await part.dataset().synchronize(with: hub.transport, options: options)
+        #expect(try part.dataset().text("a/1") == "before")
+        hub.clock.putForward(bySeconds: 10)
+        try hub.restore()
+        try hub.dataset().put("since", for: "a/1")
+        for _ in 0..<3 {
+            try await part.dataset().synchronize(with: hub.transport, options: options)
+        }
+        for replica in [hub, part] {
+            let text = try #require(try replica.dataset().text("a/1"))
+            #expect(text.contains("since"))
+            #expect(policy == nil || text.contains("before"))
+            #expect(try replica.dataset().count() == 4)
+        }
+    }
+
     /// As a `put` over the record would, since a vector has no gaps.
     @Test func aWriteOverADroppedRecordTakesItsPlace() async throws {
         try part.dataset().put("part", for: "b/1")
