@@ -141,9 +141,7 @@ extension SyncResponder {
 
     private func takeIn(_ request: PushRequest, isPart: Bool) throws(SyncError) -> PushAnswer {
         let dataset = try wholeDataset(request.address.dataset, creating: true)
-        try engine(dataset.name) { () throws(StoreError) in
-            try noteMoved(request.address, dataset)
-        }
+        try noteMoved(request.address, dataset)
         let theirs = request.page.knowledge
         try checkForks(
             theirs.vector, theirs.batons, known: request.disputed, dataset, request.address)

@@ -37,6 +37,7 @@ extension SyncResponder {
         let dataset = try wholeDataset(request.address.dataset, creating: false)
         // Nobody has forgotten anything.
         guard request.address.from != .nobody else { return BurialAnswer(buried: 0) }
+        try noteMoved(request.address, dataset)
         var dead = request.page.records
         if let observer {
             try engine(dataset.name) { () throws(StoreError) in

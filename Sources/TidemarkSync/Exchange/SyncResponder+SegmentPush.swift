@@ -17,6 +17,7 @@ extension SyncResponder {
         else { return SegmentsPushAnswer() }
         return try observed(address.dataset) { () throws(SyncError) in
             let dataset = try emptyDataset(address.dataset)
+            try noteMoved(address, dataset)
             let theirs = request.offer.knowledge
             try checkForks(theirs.vector, request.batons, known: [], dataset, address)
             return try engine(dataset.name) { () throws(StoreError) in

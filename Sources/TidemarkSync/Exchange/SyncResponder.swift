@@ -139,9 +139,7 @@ public final class SyncResponder: Sendable {
             guard let dataset = try store.datasetForSync(address.dataset, creating: false) else {
                 return false
             }
-            if try dataset.waitsForMoved(with: address.from, in: namespace) { return true }
-            try noteMoved(address, dataset)
-            return false
+            return try dataset.waitsForMoved(with: address.from, in: namespace)
         }
         guard !waits else {
             throw SyncError(
@@ -151,10 +149,13 @@ public final class SyncResponder: Sendable {
         }
     }
 
-    /// Notes where records went by what an asker says, which has handed them over by then.
-    func noteMoved(_ address: Address, _ dataset: Dataset) throws(StoreError) {
+    /// Notes where records went, before anything of an asker's is taken in that has them deleted.
+    /// It has handed them over by then.
+    func noteMoved(_ address: Address, _ dataset: Dataset) throws(SyncError) {
         guard !store.options.isReadOnly else { return }
-        try dataset.noteMoved(into: address.moved)
+        try engine(dataset.name) { () throws(StoreError) in
+            try dataset.noteMoved(into: address.moved)
+        }
     }
 
     private func answer(to message: SyncMessage) throws(SyncError) -> SyncMessage {

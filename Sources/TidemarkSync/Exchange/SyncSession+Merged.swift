@@ -85,12 +85,13 @@ extension SyncSession {
 
     // MARK: - Moved records
 
-    /// Whether records went from this dataset into another one in which the peer may lack them. The
-    /// peer is told of them from here on.
+    /// Whether records went from this dataset into another one in which the peer may lack them. If
+    /// it has them, it is told from here on where they went.
     func waitsForMoved() throws(SyncError) -> Bool {
         try engine(dataset.name) { () throws(StoreError) in
-            moves.told = try dataset.movedInto()
-            return try dataset.waitsForMoved(with: peer)
+            let waits = try dataset.waitsForMoved(with: peer)
+            moves.told = try waits ? [] : dataset.movedInto()
+            return waits
         }
     }
 

@@ -107,11 +107,11 @@ extension SyncSession {
     /// was written here: because it was just handed over, or had been, and the answer was lost.
     private func letGo(through end: SyncCount) throws(SyncError) {
         guard let part, part.record.action == .drop else { return }
+        let theirs = doubts.trusted(remote?.vector ?? VersionVector())
+        let ownIDs = store.ownIDs
         // Its position went past what was left out while the dataset was whole.
-        var theirs: VersionVector?
-        if part.letGoThrough < positions.push, try !heldBack().isEmpty {
-            theirs = doubts.trusted(remote?.vector ?? VersionVector())
-        }
+        let isBehind = part.letGoThrough < positions.push
+        let hasLeftOut = try isBehind ? !heldBack().isEmpty : false
         var since = part.letGoThrough
         while since < end {
             let isBefore = since < positions.push
@@ -123,7 +123,7 @@ extension SyncSession {
             }
             since = through
             self.part?.letGoThrough = through
-            if isBefore, let theirs { drops.removeAll { !theirs.contains($0.expected.dot) } }
+            if isBefore, hasLeftOut { drops.removeAll { !theirs.contains($0.expected.dot) } }
             guard !drops.isEmpty else { continue }
             // Another exchange may have brought everything meanwhile, under another scope: what
             // goes now would be missing where the dataset claims to have it.
@@ -131,18 +131,15 @@ extension SyncSession {
             else { throw .scopeChanged }
             // Of what others wrote and joined nothing is handed on that does not belong to the
             // scope, so that the peer may not know of all that it has seen.
-            let peerHas = doubts.trusted(remote?.vector ?? VersionVector())
-            let ownIDs = store.ownIDs
-            let isHandingOver = part.record.isHandingOver
-            let (known, unknown) = drops.reduce(into: (VersionVector(), VersionVector())) {
-                let version = $1.expected
-                let isHandedOn =
-                    isHandingOver || ownIDs.contains(version.dot.replica)
-                    || ownIDs.contains { version.vector[$0] > peerHas[$0] }
-                if isHandedOn || peerHas.covers(version.vector) {
-                    $0.0.formUnion(version.vector)
+            var (known, unknown) = (VersionVector(), VersionVector())
+            for version in drops.map(\.expected) {
+                let isThere =
+                    part.record.handsOn(version, ofWhom: ownIDs, to: theirs)
+                    || theirs.covers(version.vector)
+                if isThere {
+                    known.formUnion(version.vector)
                 } else {
-                    $0.1.formUnion(version.vector)
+                    unknown.formUnion(version.vector)
                 }
             }
             try noteLost(known, to: peer)

@@ -70,11 +70,11 @@ extension SyncSession {
     /// written since would pass for an ancestor of this, or this for one of that.
     func rewriteWhatIsDoubtfulThere(_ part: PartRecord) throws(SyncError) {
         guard !doubts.theirs.isEmpty else { return }
-        let ownIDs = store.ownIDs
+        let (ownIDs, theirs) = (store.ownIDs, doubts.trusted(seenByPeer))
         try rewrite(
             where: { record in
                 let isHandedOn =
-                    ownIDs.contains(record.version.dot.replica) || part.isHandingOver
+                    part.handsOn(record.version, ofWhom: ownIDs, to: theirs)
                     || part.scope.keeps(record)
                 return isHandedOn && !record.isDropped
                     && doubts.theirs.contains { record.version.vector[$0] > 0 }

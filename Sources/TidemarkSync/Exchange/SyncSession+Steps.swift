@@ -55,11 +55,11 @@ extension SyncSession {
         // it meets that in a conflict.
         if keptPart != nil { try settleAlone() }
         doubts.take(greeting)
-        if let keptPart { try rewriteWhatIsDoubtfulThere(keptPart.part) }
         remote = greeting?.knowledge
         seenByPeer = remote?.vector ?? VersionVector()
         moves.merged = greeting?.merged ?? []
         if let keptPart {
+            try rewriteWhatIsDoubtfulThere(keptPart.part)
             try begin(keptPart, greeting)
         } else {
             try takePositions(greeting)

@@ -67,14 +67,14 @@ final class SyncSession {
         result = SyncResult(dataset: dataset.name, remoteReplica: peer)
         moves = Moves(underWay: underWay, mayExchange: mayExchange)
         tally = Tally(recordsLeft: options.recordsPerRunMax ?? .max)
-        switch options.policies[dataset.name] ?? options.policy {
-        case .lastWriterWins, .keepLocal, .keepRemote: doubts.believesDates = true
-        default: break
-        }
         changeMemory =
             options.walksFrom == 0
             ? ChangeMemory(passedMax: 1, changesMin: 0)
             : ChangeMemory(changesMin: options.walksFrom)
+        switch policy {
+        case .lastWriterWins, .keepLocal, .keepRemote: doubts.believesDates = true
+        default: break
+        }
     }
 
     /// - Parameter greeting: the answer to a hello that was just asked; nil to ask first.

@@ -41,13 +41,13 @@ extension Dataset {
     /// Notes that records went from here into other datasets, of which all is here by now that went
     /// there. Names of datasets that are not here are passed over.
     func noteMoved(into names: [String]) throws(StoreError) {
+        guard !names.isEmpty else { return }
+        let known = try marks()
         for name in names where name != self.name {
             guard let target = try store.existingDataset(name) else { continue }
             let through = try target.knowledge().syncCount
-            let known = try store.existingSystemDataset(.merged)?
-                .get(MovedMark.key(self.name, name))
-            let mark = known.flatMap { MovedMark(decoding: $0) }
-            if (mark?.through ?? .zero) < through { try self.mark(target, through: through) }
+            let noted = known.first { $0.target.name == name }?.through ?? .zero
+            if noted < through { try mark(target, through: through) }
         }
     }
 

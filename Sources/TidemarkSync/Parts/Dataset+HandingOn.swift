@@ -18,11 +18,7 @@ extension Dataset {
             since: since, recordsMax: recordsMax, bytesMax: bytesMax, excluding: theirs,
             after: replicas,
             where: { (change) throws(StoreError) in
-                let version = change.version
-                let isOwn =
-                    ownIDs.contains(version.dot.replica)
-                    || ownIDs.contains { version.vector[$0] > theirs[$0] }
-                if isOwn || part.isHandingOver { return true }
+                if part.handsOn(change.version, ofWhom: ownIDs, to: theirs) { return true }
                 return try part.scope.keeps(change)
             })
     }

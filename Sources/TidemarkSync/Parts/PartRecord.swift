@@ -27,6 +27,15 @@ struct PartRecord: Hashable, Sendable {
     /// ``ReplicaID/nobody`` what went without a peer.
     var lost: [ReplicaID: VersionVector] = [:]
 
+    /// Whether a version is handed on to a peer whatever it holds: what was written here, what has
+    /// seen such as the peer lacks, and everything while that has to be handed over.
+    func handsOn(
+        _ version: Version, ofWhom ownIDs: [ReplicaID], to theirs: VersionVector
+    ) -> Bool {
+        isHandingOver || ownIDs.contains(version.dot.replica)
+            || ownIDs.contains { version.vector[$0] > theirs[$0] }
+    }
+
     /// More sources count as nobody.
     static let lostSourcesMax = 64
 
