@@ -30,6 +30,12 @@ package enum SpecComparison: Hashable, Sendable {
         // Rule: a descendant takes the place of its ancestor, with what both had seen.
         case .descendant: self = .join(incoming, over: local, incoming, mistakes)
         case .ancestor: self = .join(local, over: local, incoming, mistakes)
+        // Rule: a write that was buried under its own dot, and comes with more, has its deletion
+        // written anew.
+        case .same
+        where local.isDeleted && !incoming.isDeleted && theirs.time == ours.time
+            && !ours.vector.covers(theirs.vector):
+            self = .renew(local)
         // Rule: of one dot with two times the later stays; the vectors are united.
         case .same:
             let winner = theirs.time > ours.time ? incoming : local

@@ -157,6 +157,11 @@ extension SpecExchange {
         var next = winner
         next.replaced = replaced
         asker.clock = max(asker.clock, incoming.version.time)
+        if winner.version.dot == incoming.version.dot, winner.version.dot == local?.version.dot {
+            let time = winner.version.time.next
+            asker.rewrite(next, key: key, seen: vector, time: time, replaced: replaced)
+            return
+        }
         guard later.isOutliving, local != nil else {
             asker.rewrite(next, key: key, seen: vector, time: nil, replaced: replaced)
             return

@@ -79,12 +79,11 @@ extension SpecExchange {
         responder.life = max(responder.life, page.knowledge.life)
         let before = responder
         let disputed = responder.disputed
-        var (next, conflicts) = compared(page, disputed)
+        var (next, conflicts, hasRenewed) = compared(page, disputed)
         let stored = next.syncCount - before.syncCount
         let joins =
             conflicts.isEmpty && (page.isLast || mistakes.contains(.joinVectorWithFirstPage))
             && !mistakes.contains(.skipVectorJoin)
-        var hasRenewed = false
         for key in conflicts {
             // Rule: what lies here under a disputed id and is in conflict is written anew.
             guard let local = responder.records[key], disputed.contains(local.version.dot.id)
@@ -115,11 +114,13 @@ extension SpecExchange {
             knowledge: Knowledge(responder, settings))
     }
 
-    /// The responder with what it takes of a page, and the keys of conflicts.
+    /// The responder with what it takes of a page, the keys of conflicts, and whether it wrote
+    /// anything anew.
     private func compared(
         _ page: Page, _ disputed: SpecIDs
-    ) -> (responder: SpecReplica, conflicts: [Int]) {
+    ) -> (responder: SpecReplica, conflicts: [Int], hasRenewed: Bool) {
         var next = responder
+        var hasRenewed = false
         var conflicts: [Int] = []
         for (key, record) in page.records {
             let local = responder.records[key]
@@ -132,10 +133,15 @@ extension SpecExchange {
                 next.adopt(joined, key: key)
             case .conflict where mistakes.contains(.applyConflictUnasked):
                 next.adopt(record, key: key)
+            case .renew(let local) where local.version.dot == record.version.dot:
+                next.rewrite(
+                    local, key: key, seen: record.version.vector, time: local.version.time.next,
+                    replaced: local.replaced.union(record.replaced))
+                hasRenewed = true
             case .conflict, .renew: conflicts.append(key)
             }
         }
-        return (next, conflicts)
+        return (next, conflicts, hasRenewed)
     }
 
     /// Notes what a page without conflicts says beside its records.

@@ -82,6 +82,18 @@ struct ComparisonTests {
             local: record("x", b, 1, at: 5, seeing: [c: 2]),
             incoming: record("x", b, 1, at: 5), seen: [b: 1, c: 2], expected: .ignore),
         Case(
+            testDescription: "a write that was buried here, which has superseded more elsewhere",
+            local: record(nil, b, 1, at: 5), incoming: record("x", b, 1, at: 5, seeing: [c: 3]),
+            seen: [b: 1, c: 3], expected: .renewLocal),
+        Case(
+            testDescription: "a write that was buried here, with no more than it had",
+            local: record(nil, b, 1, at: 5, seeing: [c: 3]), incoming: record("x", b, 1, at: 5),
+            expected: .ignore),
+        Case(
+            testDescription: "a deletion joined with more than what it buried had seen",
+            local: record(nil, b, 1, at: 5), incoming: record(nil, b, 1, at: 5, seeing: [c: 3]),
+            expected: .incoming([b: 1, c: 3])),
+        Case(
             testDescription: "one dot used twice: the later write",
             local: record("x", b, 1, at: 5), incoming: record("y", b, 1, at: 6), seen: [b: 1],
             expected: .incoming([b: 1])),

@@ -227,6 +227,43 @@ struct ForgottenDeletionsTests {
         #expect(try d.dataset().digest() == a.dataset().digest())
     }
 
+    // MARK: - Buried writes
+
+    /// b has buried a write under its own dot, and c has it joined with an earlier one of its own.
+    /// Had b joined the two, there would be a deletion and a value of one version.
+    @Test(arguments: [false, true])
+    func whatWasBuriedIsDeletedWhereItHasMore(_ doesBAsk: Bool) async throws {
+        try c.dataset().put("first", for: "key")
+        c.clock.putForward(bySeconds: 1)
+        b.clock.putForward(bySeconds: 1)
+        try b.dataset().put("later", for: "key")
+        let write = try #require(try b.dataset().record(for: "key"))
+        let present = try #require(try c.dataset().record(for: "key"))
+        var taken = ReplicationBatch()
+        taken.writes = [
+            ReplicatedWrite(
+                key: write.key,
+                content: .adopt(
+                    value: write.value, version: write.version.joined(with: present.version.vector)
+                ), expected: present.version)
+        ]
+        taken.seen = try b.dataset().vector
+        #expect(try c.dataset().replicate(taken).isEmpty)
+        var buried = ReplicationBatch()
+        try buried.bury(write.key, write.version, in: b.dataset())
+        #expect(try b.dataset().replicate(buried).isEmpty)
+
+        let (asker, responder) = doesBAsk ? (b, c) : (c, b)
+        try await exchange(asker, responder)
+        let there = try b.dataset().record(for: "key", includingDeleted: true)
+        #expect(there?.isDeleted == true && there?.version.dot != write.version.dot)
+        // It counts as no later than what it deleted.
+        #expect(there?.version.time.milliseconds == write.version.time.milliseconds)
+        try await exchange(asker, responder)
+        #expect(try c.dataset().text("key") == nil)
+        try expectEqual([b, c])
+    }
+
     // MARK: - Held writes
 
     /// Whether a held write still counts its key's tombstone says, so that one stays.

@@ -32,6 +32,8 @@ struct VerdictTests {
         case adopt(isTheirs: Bool)
         case renew(String?, isTheirs: Bool)
         case outlive(time: UInt64)
+        /// Written anew with what it has seen, and its time kept.
+        case rebury([ReplicaID: UInt64])
         case settle
         /// What it settles descends from these.
         case settleInDoubt([ReplicaID: UInt64])
@@ -52,12 +54,20 @@ struct VerdictTests {
                     return
                 }
                 self = .outlive(time: version.time.rawValue)
+            case .rebury(let write):
+                guard case .rewrite(nil, _, let seen, true, _) = write.content else {
+                    self = .rebury([:])
+                    return
+                }
+                self = .rebury(Self.counters(seen))
             case .settle(nil): self = .settle
-            case .settle(let seen?):
-                self = .settleInDoubt(
-                    Dictionary(uniqueKeysWithValues: seen.dots.map { ($0.replica, $0.counter) }))
+            case .settle(let seen?): self = .settleInDoubt(Self.counters(seen))
             case .hold(let otherwise): self = .hold(otherwise: Expectation(otherwise))
             }
+        }
+
+        private static func counters(_ vector: VersionVector) -> [ReplicaID: UInt64] {
+            Dictionary(uniqueKeysWithValues: vector.dots.map { ($0.replica, $0.counter) })
         }
     }
 
@@ -204,6 +214,14 @@ struct VerdictTests {
             testDescription: "of one dot the earlier time, where all is kept",
             local: record("x", b, 1, at: 5), incoming: record(nil, b, 1, at: 5),
             circumstances: circumstances(doubts()), expected: .ignore, isNews: false),
+        Case(
+            testDescription: "who is asked has buried it, and it comes with more",
+            local: record(nil, b, 1, at: 5), incoming: record("x", b, 1, at: 5, seeing: [c: 2]),
+            circumstances: circumstances(.asked(disputed: [])), expected: .rebury([b: 1, c: 2])),
+        Case(
+            testDescription: "who asks has buried it, and it comes with more",
+            local: record(nil, b, 1, at: 5), incoming: record("x", b, 1, at: 5, seeing: [c: 2]),
+            circumstances: circumstances(doubts()), expected: .rebury([b: 1, c: 2])),
     ]
 
     static let dates: [Case] = [

@@ -272,6 +272,9 @@ struct PageComparison {
         case .ancestor, .concurrent:
             // Concurrent only if the memory of a mapped file has changed since it was looked at.
             try join(item, theirs, losesTo: ours, found)
+        case .same where isBuried(found.entry, ahead: item, theirs, ours):
+            note(.ignore)
+            outcome.isApplied = false
         case .same:
             if theirs.time > ours.time {
                 try join(item, theirs, winsOver: ours, found)
@@ -279,6 +282,14 @@ struct PageComparison {
                 try join(item, theirs, losesTo: ours, found)
             }
         }
+    }
+
+    /// Whether a write that was buried here under its own dot comes with more than it had.
+    private func isBuried(
+        _ entry: Entry, ahead item: MergePage.Item, _ theirs: Version, _ ours: Version
+    ) -> Bool {
+        entry.kind != .put && entry.expiresAt == 0 && item.hasValue && theirs.time == ours.time
+            && !ours.vector.covers(theirs.vector)
     }
 
     /// What has to become a new write is none that a page can be.

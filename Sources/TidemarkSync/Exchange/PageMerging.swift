@@ -101,6 +101,7 @@ extension SyncResponder {
             }
             end.meeting = meeting(request)
             let outcome = try dataset.merge(arrived, by: .leave, then: end)
+            guard outcome.isApplied else { return nil }
             var plan = Plan(syncCount: outcome.syncCountBefore, lifecycle: lifecycle)
             plan.stored = outcome.stored
             plan.outcome = .accepted(changed: outcome.stored)

@@ -367,7 +367,7 @@ extension SyncResponder {
                 if !record.isDeleted { conflicts.append(record.key) }
             case .adopt(let write, _):
                 plan.batch.writes.append(write)
-            case .outlive(let write):
+            case .outlive(let write), .rebury(let write):
                 plan.batch.writes.append(write)
                 plan.hasRenewed = true
             case .settle where store.has(.applyConflictUnasked):

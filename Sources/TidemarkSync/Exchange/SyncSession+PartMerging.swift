@@ -219,6 +219,8 @@ extension SyncSession {
         case .adopt(let write, let isTheirs), .renew(let write, let isTheirs):
             plan.batch.writes.append(write)
             plan.pulled += isTheirs ? 1 : 0
+        case .rebury(let write):
+            plan.batch.writes.append(write)
         case .settle:
             guard let local else { return }
             let answer = try await settlement.settle(

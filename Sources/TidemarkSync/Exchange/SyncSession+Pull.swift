@@ -218,6 +218,8 @@ extension SyncSession {
         case .renew(let write, let isTheirs):
             batch.writes.append(write)
             plan.pulled += isTheirs ? 1 : 0
+        case .rebury(let write):
+            batch.writes.append(write)
         case .settle(let seen):
             guard let local else { return }
             let answer = try await settlement.settle(

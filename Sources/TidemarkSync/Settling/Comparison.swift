@@ -79,6 +79,8 @@ extension Comparison {
             self = .join(incoming, into: local)
         case .ancestor:
             self = .join(local, into: local, adding: incoming.version.vector)
+        case .same where local.isBuried(ahead: incoming):
+            self = .renew(local)
         case .same:
             // One dot with two times was used twice: a store went back in time and went on
             // writing before it met anyone. The later one stays, everywhere.
@@ -121,6 +123,9 @@ extension Comparison {
     static func renewal(
         of winner: Record, incoming: Record, local: Record?
     ) -> ReplicatedWrite {
+        if let local, local.isBuried(ahead: incoming) {
+            return local.rewritten(seen: incoming.version.vector, over: local.version)
+        }
         let later = max(incoming.version.time, local?.version.time ?? .zero)
         let content: ReplicatedWrite.Content
         if later.isOutliving, let local {
@@ -159,6 +164,18 @@ extension Comparison {
         return version == local.version
             ? .ignore
             : .adopt(value: winner.value, version: version, expiresAt: winner.expiresAt)
+    }
+}
+
+extension Record {
+    /// Whether this is the deletion that buried a write under its own dot, and the write comes once
+    /// more with what it has been joined with since. Joined, a value and a deletion would have one
+    /// version, and neither side would be told; so the deletion is written anew. It keeps its
+    /// time: it is no later than it was.
+    func isBuried(ahead incoming: Record) -> Bool {
+        isDeleted && !isDropped && expiresAt == nil && !incoming.isDeleted
+            && version.dot == incoming.version.dot && version.time == incoming.version.time
+            && !version.vector.covers(incoming.version.vector)
     }
 }
 

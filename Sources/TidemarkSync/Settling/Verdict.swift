@@ -58,6 +58,9 @@ struct Verdict {
         case adopt(ReplicatedWrite, isTheirs: Bool)
         /// Written anew, because it wins where nobody else could see that it does.
         case renew(ReplicatedWrite, isTheirs: Bool)
+        /// What arrived was buried here under its own dot; the deletion is written anew, so that
+        /// the peer hears of it.
+        case rebury(ReplicatedWrite)
         /// What arrived is written anew, above what was forgotten here and what it has not seen.
         case outlive(ReplicatedWrite)
         /// A conflict for the policy. What it settles descends from both versions, or from just
@@ -104,7 +107,8 @@ extension Verdict.Outcome {
     /// What is stored where nobody has to be asked; nothing for a conflict.
     var writes: [ReplicatedWrite] {
         switch self {
-        case .adopt(let write, _), .renew(let write, _), .outlive(let write): [write]
+        case .adopt(let write, _), .renew(let write, _), .outlive(let write), .rebury(let write):
+            [write]
         case .ignore, .settle, .confirmed, .dead, .hold: []
         }
     }
@@ -188,9 +192,13 @@ extension Circumstances {
         case .conflict:
             return .settle(seen: nil)
         case .renew(let winner):
-            return .renew(
-                Comparison.renewal(of: winner, incoming: incoming, local: local),
-                isTheirs: winner.version == incoming.version)
+            let write = Comparison.renewal(of: winner, incoming: incoming, local: local)
+            if winner.version.dot == incoming.version.dot,
+                winner.version.dot == local?.version.dot
+            {
+                return .rebury(write)
+            }
+            return .renew(write, isTheirs: winner.version == incoming.version)
         case .adopt(let value, var version, let expiresAt):
             if case .asked(let disputed) = side {
                 version = version.certain(as: incoming, over: local, disputed)
