@@ -52,7 +52,8 @@ public struct SyncResult: Hashable, Sendable {
     public internal(set) var bytesReceived = 0
     /// Whether both sides now hold what both held: false if ``SyncOptions/recordsPerRunMax`` or an
     /// error ended the exchange before, as long as a record is left out that failed, and as long as
-    /// the other side lacks what was moved from here into another dataset.
+    /// the other side lacks what was moved from here into another dataset. Where both keep a part,
+    /// it says that this side has what the other one had, which was handed nothing.
     public internal(set) var isComplete = false
     /// Whether everything was exchanged but records that failed, in this exchange or before, and
     /// were left out: then it is not complete, and to repeat it changes nothing.

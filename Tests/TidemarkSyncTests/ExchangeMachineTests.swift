@@ -83,6 +83,20 @@ struct ExchangeMachineTests {
         #expect(all == [.begin, .greet(known: nil), .end])
     }
 
+    /// Of a part that keeps a part everything is taken that it has, and nothing is looked up there
+    /// or handed over.
+    @Test func aPartTakesFromAPart() {
+        let all = steps { step, _ in
+            switch step {
+            case .begin: .isPart
+            case .agree: .isTakingOnly
+            default: nil
+            }
+        }
+        #expect(
+            all == [.begin, .greet(known: nil), .agree(Self.greeting), .lifecycle, .pull, .end])
+    }
+
     /// A peer that shows ids in doubt again and again does not keep an attempt going.
     @Test func doubtsInEachAnswerEnd() {
         let all = steps { step, _ in step == .agree(Self.greeting) ? .forked : nil }
@@ -106,7 +120,7 @@ struct ExchangeMachineTests {
                 }
                 let events: [Event] = [
                     .done, .done, .done, .done, .done, .isPart, .forked, .nothingNew, .cutShort,
-                    .equal, .outdated,
+                    .equal, .outdated, .isTakingOnly,
                 ]
                 return events.randomElement(using: &random)
             }

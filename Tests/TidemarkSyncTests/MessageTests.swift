@@ -92,6 +92,9 @@ struct MessageTests {
                     DatasetGreeting(
                         name: "old", knowledge: knowledge, pulledThrough: 0, pushedThrough: 0,
                         moved: ["attic", "notes"]),
+                    DatasetGreeting(
+                        name: "part", knowledge: knowledge, pulledThrough: 0, pushedThrough: 0,
+                        isPart: true),
                 ], isComplete: false)),
         .segments(
             SegmentsRequest(
@@ -140,7 +143,8 @@ struct MessageTests {
                 batons: knowledge.batons, disputed: [b])),
         .scopedPull(
             ScopedPullRequest(
-                address: address, since: 0, recordsMax: 1, bytesMax: 1, scope: .nothing)),
+                address: address, since: 0, recordsMax: 1, bytesMax: 1, scope: .nothing,
+                takesOnly: true)),
         .scopedPullAnswer(ScopedPullAnswer(page: page, outside: [notice([7, 7]), notice([8])])),
         .scopedPullAnswer(ScopedPullAnswer(page: page, outside: [])),
         .lookup(

@@ -6,11 +6,11 @@ import TidemarkSync
 /// A store of many small datasets whose replica has them all: what it costs to find out that
 /// there is nothing to do.
 final class ManyDatasets {
-    static let datasetCounts = [1_000, 10_000]
+    static let datasetCounts = [1_000, 10_000, 100_000]
 
     let datasetCount: Int
-    /// So that no row takes longer to prepare than the others.
-    private var recordsEach: Int { 20_000 / datasetCount }
+    /// So that no row takes longer to prepare than the others, but for the most datasets.
+    private var recordsEach: Int { max(1, 20_000 / datasetCount) }
     private let way: TidemarkSession.Way
     private let workingSet: WorkingSet
     private let directory: String

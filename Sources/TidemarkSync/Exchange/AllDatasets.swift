@@ -93,9 +93,10 @@ struct AllDatasets {
 }
 
 extension PeerKnowledge {
-    /// Whether each of the two has seen all that the other has.
+    /// Whether each of the two has seen all that the other has. One that claims nothing of what it
+    /// has, as who keeps a part, says nothing of that.
     fileprivate func equals(_ other: PeerKnowledge?) -> Bool {
-        guard let other else { return false }
+        guard let other, !other.vector.isEmpty || other.syncCount == .zero else { return false }
         return vector == other.vector && lifecycle.covers(other.lifecycle)
             && other.lifecycle.covers(lifecycle)
     }

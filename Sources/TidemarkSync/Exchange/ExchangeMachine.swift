@@ -4,6 +4,7 @@
 //   whole   begin ▶ greet ▶ agree ▶ admit ▶ lifecycle ▶ bootstrap ▶ fresh start ▶ reconcile ▶ sweep
 //           ▶ pull ▶ merge ▶ push ▶ compare ▶ push what was overlooked ▶ retire ▶ end
 //   part    begin ▶ greet ▶ agree ▶ lifecycle ▶ admit ▶ look up ▶ pull ▶ push ▶ end
+//   part, from a part   ... ▶ agree ▶ lifecycle ▶ pull ▶ end
 //
 // Steps are passed over for which there is no reason: of a peer that never heard of the dataset
 // nothing is pulled, and nothing of one that has no news. From any step an exchange may begin
@@ -63,6 +64,8 @@ struct ExchangeMachine {
         case isPart
         /// What the peer says of the dataset; nil if it never heard of it.
         case greeted(DatasetGreeting?)
+        /// The peer keeps a part, too: it tells what it has, and takes nothing.
+        case isTakingOnly
         /// This side learnt that its id is in doubt: what the peer said of it counts no more.
         case forked
         /// There is no reason for what comes next.
@@ -83,6 +86,7 @@ struct ExchangeMachine {
     private let known: DatasetGreeting?
     private var isPart = false
     private var isPresent = false
+    private var isTakingOnly = false
     /// Whether this attempt found that an id is in doubt.
     private var isForked = false
 
@@ -114,7 +118,7 @@ struct ExchangeMachine {
         case (_, .cutShort):
             return .acknowledge
         case (.begin, _):
-            (isPart, isForked) = (event == .isPart, false)
+            (isPart, isForked, isTakingOnly) = (event == .isPart, false, false)
             return .greet(known: attempts == 1 ? known : nil)
         case (.greet, .greeted(let greeting)):
             isPresent = greeting?.knowledge != nil
@@ -123,6 +127,9 @@ struct ExchangeMachine {
             guard !isForked else { return next() }
             isForked = true
             return .greet(known: nil)
+        case (.agree, .isTakingOnly) where isPart:
+            isTakingOnly = true
+            return .lifecycle
         default:
             return isPart ? nextOfPart(after: event) : nextOfWhole(after: event)
         }
@@ -149,6 +156,8 @@ struct ExchangeMachine {
 
     private func nextOfPart(after event: Event) -> Step {
         switch step {
+        case .lifecycle where isTakingOnly: .pull
+        case .pull where isTakingOnly: .end
         case .agree: isPresent ? .lifecycle : .admit
         case .lifecycle: .admit
         case .admit: isPresent ? .lookUp : .push

@@ -1,7 +1,10 @@
 import Tidemark
 
 // How one who keeps a part of a dataset is answered, and how others are when only a part is kept
-// here.
+// here: those who want no more of it than is kept here are told what is here, and nobody else is
+// told anything. Who keeps a part cannot say what became of a record that is not here; so nothing is
+// said of what left the scope, nothing is claimed, and nothing is noted of the asker, for which
+// nothing would be kept that it has not heard of.
 //
 // Of each change since the asker's position it is told
 // - the record, if it belongs to the scope;
@@ -16,23 +19,25 @@ import Tidemark
 extension SyncResponder {
     func answer(to request: ScopedPullRequest) throws(SyncError) -> ScopedPullAnswer {
         try check(request.address)
-        let dataset = try wholeDataset(request.address.dataset, creating: false)
+        let dataset = try dataset(request.address.dataset, creating: false)
         let asker = request.address.from
         if asker != .nobody {
             try checkForks(
                 VersionVector(), request.batons, known: request.disputed, dataset,
                 request.address)
         }
+        try admit(request, dataset)
         return try engine(dataset.name) { () throws(StoreError) in
-            if asker != .nobody {
+            if asker != .nobody, !request.takesOnly {
                 try acknowledge(request.since, of: asker, isPart: true, dataset)
             }
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             // The asker's position is past what was left out of what we pushed to it: nothing is
             // taken for told, and nothing is claimed.
             let hasLeftOut = try FailedBook(dataset, .outgoing).holdsBack(from: asker)
+            let isSilent = request.takesOnly || hasLeftOut
             var pass = ScopedPass(
-                request.scope, hasLeftOut ? nil : request.former,
+                request.scope, isSilent ? nil : request.former,
                 recordsMax: try dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax))
             let claim = try dataset.vectorWithoutHeld()
@@ -42,12 +47,13 @@ extension SyncResponder {
             ) { (change) throws(StoreError) in try pass.take(change) }
             var page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
-            page.knowledge.vector = hasLeftOut ? VersionVector() : claim
+            page.knowledge.vector = isSilent ? VersionVector() : claim
+            if request.takesOnly { page.knowledge.forgotten = ForgottenDeletions() }
             if asker != .nobody { try store.syncBeforeSending() }
             // After the changes were read, so that none of them was forgotten before unnoticed.
             return ScopedPullAnswer(
-                page: page, outside: pass.outside,
-                forgottenThrough: try dataset.forgottenThrough())
+                page: page, outside: request.takesOnly ? [] : pass.outside,
+                forgottenThrough: request.takesOnly ? .zero : try dataset.forgottenThrough())
         }
     }
 
@@ -82,6 +88,33 @@ extension SyncResponder {
 
     // MARK: - Only a part is kept here
 
+    /// Lets pass who asks about a part for what is kept here: if that is a part, too, the asker has
+    /// to know it, and to want no more.
+    ///
+    /// - Throws: `partialReplica`; also if only a part is kept and this store disputes an id. Under
+    ///   that lies here what may be another write elsewhere, until a peer that keeps everything was
+    ///   asked.
+    private func admit(_ request: ScopedPullRequest, _ dataset: Dataset) throws(SyncError) {
+        guard request.takesOnly else { return try refusePart(dataset.name) }
+        let (part, isDisputing) = try engine(dataset.name) { () throws(StoreError) in
+            (try PartBook(dataset)?.part, try !BatonBook(dataset).disputed.isEmpty)
+        }
+        guard let part else { return }
+        guard part.scope.surelyHolds(request.scope) else {
+            throw SyncError(
+                .partialReplica,
+                "the peer keeps a part of the dataset that does not hold all that is asked for; "
+                    + "ask for no more than it keeps, or exchange with one that keeps all of it",
+                dataset: dataset.name)
+        }
+        guard !isDisputing else {
+            throw SyncError(
+                .partialReplica,
+                "the peer keeps a part of the dataset, and went back in time; let it exchange "
+                    + "with one that keeps all of it first", dataset: dataset.name)
+        }
+    }
+
     /// A dataset that is kept whole here: nobody else can say what is not there.
     func wholeDataset(_ name: String, creating: Bool) throws(SyncError) -> Dataset {
         let dataset = try dataset(name, creating: creating)
@@ -100,7 +133,8 @@ extension SyncResponder {
         guard isPart else { return }
         throw SyncError(
             .partialReplica,
-            "the peer keeps only a part of the dataset; exchange with one that keeps all of it",
+            "the peer keeps only a part of the dataset; exchange with one that keeps all of it, or "
+                + "set a scope that the part holds",
             dataset: name)
     }
 }
@@ -171,7 +205,8 @@ private struct ScopedPass {
         of change: ChangeView, _ key: [UInt8]
     ) throws(StoreError) -> Telling {
         let verdict = scope.verdict(onKey: key)
-        guard verdict != false else { return .nothing }
+        // The mark of a record that was dropped from a part says something here alone.
+        guard verdict != false, change.counter > 0 else { return .nothing }
         let former = former.flatMap { change.syncCount <= $0.through ? $0.scope : nil }
         var formerVerdict: Bool? = false
         if let former { formerVerdict = former.verdict(onKey: key) }

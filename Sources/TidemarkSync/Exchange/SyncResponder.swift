@@ -319,7 +319,8 @@ public final class SyncResponder: Sendable {
             return DatasetGreeting(
                 name: name, knowledge: knowledge, pulledThrough: checkpoint.pulledThrough,
                 pushedThrough: checkpoint.pushedThrough, disputed: book.disputed,
-                merged: try store.mergedDatasets(into: name), moved: try dataset.movedInto())
+                merged: try store.mergedDatasets(into: name), moved: try dataset.movedInto(),
+                isPart: isPart)
         }
     }
 

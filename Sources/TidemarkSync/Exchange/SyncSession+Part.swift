@@ -17,6 +17,8 @@ import Tidemark
 //   than what the peer told, and is therefore asked for by key.
 // - What is handed out as all that this dataset has seen (a claim) is so only if the peer has
 //   whatever of it went from here. Else nothing is claimed: the records stand for themselves.
+// - From a peer that keeps a part, too, records only come, and nothing goes here for what it says or
+//   does not say. No checkpoint is kept of it, since nothing is to wait for it.
 // - Writes of this store go from here only when a peer has them. So does a version of somebody else
 //   that has seen such a write: joined with what the peer has in its place it is handed on first.
 
@@ -94,6 +96,24 @@ extension SyncSession {
             greeted: doubts.trusted(greeting?.knowledge?.vector ?? VersionVector()))
     }
 
+    /// From a peer that keeps a part, too. It remembers nothing of this side: positions are kept here
+    /// alone. That it went back behind them it finds out by what it is asked, so it is always asked.
+    func beginTaking(_ book: PartBook) throws(SyncError) {
+        let record = book.part
+        let stored = try engine(dataset.name) { () throws(StoreError) in
+            try book.progress(with: peer)
+        }
+        var progress = stored
+        if stored.generation != record.generation {
+            _ = try engine(dataset.name) { () throws(StoreError) in try dataset.sweepPart() }
+            progress = PartProgress(generation: record.generation)
+        }
+        let isKnown = !isBeginningAfresh && progress.takenThrough <= remote?.syncCount ?? .zero
+        positions.pull = isKnown ? progress.takenThrough : .zero
+        part = PartExchange(
+            book: book, record: record, progress: progress, stored: stored, letGoThrough: .zero)
+    }
+
     func syncCount() throws(SyncError) -> SyncCount {
         try engine(dataset.name) { () throws(StoreError) in try dataset.knowledge().syncCount }
     }
@@ -123,7 +143,8 @@ extension SyncSession {
                         atMost: min(options.pageRecordsMax, tally.recordsLeft)),
                     bytesMax: options.pageBytesMax, scope: part.scope,
                     former: part.former(after: positions.pull),
-                    batons: try BatonBook(dataset).batons, disputed: doubts.theirs.sorted())
+                    batons: try BatonBook(dataset).batons, disputed: doubts.theirs.sorted(),
+                    takesOnly: isOneWay)
             }
             let answer = try await counted { connection, traffic throws(SyncError) in
                 try await connection.scopedPull(request, &traffic)
@@ -132,17 +153,22 @@ extension SyncSession {
             if try noteFork(page.knowledge) { throw .forked }
             try await settleLifecycle(page.knowledge.lifecycle)
             // Before the position moves past them.
-            if request.since < answer.forgottenThrough {
+            if !isOneWay, request.since < answer.forgottenThrough {
                 try await checkAll(through: answer.forgottenThrough)
             }
             try await apply(
                 PartNews(
-                    records: page.records, outside: answer.outside, knowledge: page.knowledge,
-                    through: page.through))
+                    records: page.records, outside: isOneWay ? [] : answer.outside,
+                    knowledge: page.knowledge, through: page.through))
             remote = page.knowledge
             positions.pull = page.through
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
+        }
+        guard !isOneWay else {
+            try await checkPending()
+            result.isComplete = true
+            return true
         }
         // From when the dataset was kept whole.
         try await reviewIncoming()

@@ -40,7 +40,10 @@ extension SyncSession {
                 } ?? []
             }
             guard moved.isEmpty else { continue }
-            if let noted { self.part?.stored = noted }
+            if let noted {
+                self.part?.stored = noted
+                self.part?.progress = noted
+            }
             let count = UInt64(plan.batch.writes.count + plan.batch.drops.count)
             try noteBrought(count, after: before)
             note(plan)
@@ -197,10 +200,18 @@ extension SyncSession {
         _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let local = try stored(record.key)
-        let wiped = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.knowledge().lifecycle.wiped
+        let knowledge = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.knowledge()
         }
-        var circumstances = Circumstances(seen: VersionVector(), wiped: wiped)
+        // It may be dead, and only a peer that keeps everything can tell. If it is not, that one
+        // tells of it.
+        if isOneWay, knowledge.isNothing(local),
+            knowledge.forgotten.vector.contains(record.version.dot)
+        {
+            return
+        }
+        var circumstances = Circumstances(
+            seen: VersionVector(), wiped: knowledge.lifecycle.wiped)
         circumstances.side = .part
         let verdict = Verdict(on: record, beside: local, circumstances)
         if case .adopt = verdict.outcome, verdict.isNews, try isOutside(record, beside: local) {
@@ -263,7 +274,14 @@ extension SyncSession {
         }
         var noted: PartProgress?
         // No position may claim a record that was not taken in.
-        if let through = news.through, plan.pending.isEmpty, waiting.first == nil {
+        if let through = news.through, plan.pending.isEmpty, waiting.first == nil, isOneWay {
+            var progress = part.progress
+            progress.takenThrough = through
+            if progress != part.stored {
+                batch.notes.append(part.book.note(progress, with: peer))
+                noted = progress
+            }
+        } else if let through = news.through, plan.pending.isEmpty, waiting.first == nil {
             var checkpoint = stored
             checkpoint.pulledThrough = through
             checkpoint.vector.formUnion(doubts.trusted(news.knowledge.vector))

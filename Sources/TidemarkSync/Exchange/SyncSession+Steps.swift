@@ -59,6 +59,11 @@ extension SyncSession {
         seenByPeer = remote?.vector ?? VersionVector()
         moves.merged = greeting?.merged ?? []
         if let keptPart {
+            isOneWay = greeting?.isPart ?? false
+            guard !isOneWay else {
+                try beginTaking(keptPart)
+                return .isTakingOnly
+            }
             try rewriteWhatIsDoubtfulThere(keptPart.part)
             try begin(keptPart, greeting)
         } else {

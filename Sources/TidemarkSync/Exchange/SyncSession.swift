@@ -38,7 +38,8 @@ final class SyncSession {
     let changeMemory: ChangeMemory
     /// What was found here and not there, and is still to be pushed.
     var differences: Differences?
-    /// Whether the peer is a file: it answers pulls and nothing else, and hears nothing.
+    /// Whether the peer is a file, or keeps a part as this side does: it answers pulls and nothing
+    /// else, and hears nothing.
     var isOneWay = false
     /// If only a part of the dataset is kept here: as it was found at the beginning of the attempt.
     var keptPart: PartBook?

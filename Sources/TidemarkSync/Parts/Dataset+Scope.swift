@@ -27,9 +27,10 @@ extension Dataset {
     /// try await orders.synchronize(with: hub)
     /// ```
     ///
-    /// A partial replica asks and does not answer: an exchange that another store begins with it
-    /// ends with ``SyncError/Code/partialReplica`` for this dataset. Its own writes leave it
-    /// as ever, whether they belong to the scope or not.
+    /// A partial replica answers those only that keep no more than it does: any other exchange that
+    /// a store begins with it ends with ``SyncError/Code/partialReplica`` for this dataset. Its own
+    /// writes leave it as ever, whether they belong to the scope or not, for a peer that keeps
+    /// everything.
     ///
     /// O(n), durable as the store's writes are.
     ///

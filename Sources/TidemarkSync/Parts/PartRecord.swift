@@ -83,6 +83,8 @@ struct PartProgress: Hashable, Sendable {
     var checkedThrough = SyncCount.zero
     /// In the peer's order of change: up to here it told everything of the former scope.
     var formerThrough = SyncCount.zero
+    /// In the order of a peer that keeps a part itself: what it told up to here is here.
+    var takenThrough = SyncCount.zero
 }
 
 // MARK: - As bytes
@@ -148,12 +150,13 @@ extension PartRecord {
 }
 
 extension PartProgress {
-    /// Three varints.
+    /// Four varints.
     var encoded: [UInt8] {
         var writer = ByteWriter()
         writer.putVarint(generation)
         writer.putVarint(checkedThrough.rawValue)
         writer.putVarint(formerThrough.rawValue)
+        writer.putVarint(takenThrough.rawValue)
         return writer.bytes
     }
 
@@ -164,6 +167,7 @@ extension PartProgress {
             generation = try reader.takeVarint()
             checkedThrough = SyncCount(rawValue: try reader.takeVarint())
             formerThrough = SyncCount(rawValue: try reader.takeVarint())
+            takenThrough = SyncCount(rawValue: try reader.takeVarint())
             try reader.finish()
         } catch {
             return nil

@@ -100,6 +100,46 @@ extension KeyRange {
     }
 }
 
+// MARK: - Scopes within each other
+
+extension SyncScope {
+    /// Whether every record that belongs to another scope belongs to this one, as far as their forms
+    /// show it: false says nothing. Looks at no more than 1,024 pairs of conditions, whoever made
+    /// them.
+    func surelyHolds(_ other: SyncScope) -> Bool {
+        var pairsLeft = 1_024
+        return node.surelyHolds(other.node, &pairsLeft)
+    }
+}
+
+extension SyncScope.Node {
+    /// Conditions are compared as they stand: of two on a field only equal ones are known to hold
+    /// each other, and negations are not looked into.
+    fileprivate func surelyHolds(_ other: SyncScope.Node, _ pairsLeft: inout Int) -> Bool {
+        guard pairsLeft > 0 else { return false }
+        pairsLeft -= 1
+        if self == other || other.keyRange.isEmpty { return true }
+        // First what can be taken apart without losing anything.
+        if case .all(let parts) = self {
+            return parts.allSatisfy { $0.surelyHolds(other, &pairsLeft) }
+        }
+        if case .any(let parts) = other {
+            return parts.allSatisfy { surelyHolds($0, &pairsLeft) }
+        }
+        if case .keys(let range) = self {
+            let theirs = other.keyRange
+            return theirs.intersection(range) == theirs
+        }
+        if case .any(let parts) = self,
+            parts.contains(where: { $0.surelyHolds(other, &pairsLeft) })
+        {
+            return true
+        }
+        guard case .all(let parts) = other else { return false }
+        return parts.contains { surelyHolds($0, &pairsLeft) }
+    }
+}
+
 // MARK: - Fields
 
 extension JSONValue {

@@ -158,7 +158,7 @@ extension HelloAnswer {
             datasets.append(try DatasetGreeting(from: &reader))
         }
         let form = try reader.takeCode()
-        guard form < 8 else { throw .badMessage("\(form) is no form of a greeting") }
+        guard form < 16 else { throw .badMessage("\(form) is no form of a greeting") }
         isComplete = form & 1 != 0
         mark = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
         changedSince = try reader.takeFlag() ? try StoreMark(from: &reader) : nil
@@ -175,6 +175,9 @@ extension HelloAnswer {
                 }
             }
         }
+        if form & 8 != 0 {
+            try takeLists(from: &reader) { greeting, _ in greeting.isPart = true }
+        }
     }
 
     /// What is told of a few of the datasets only, at least of one.
@@ -183,7 +186,7 @@ extension HelloAnswer {
         take: (inout DatasetGreeting, inout VersionReader) throws(SyncError) -> Void
     ) throws(SyncError) {
         let count = try reader.takeCount(
-            of: "datasets", bytesEach: 4, max: SyncLimits.datasetsPerAnswerMax)
+            of: "datasets", bytesEach: 1, max: SyncLimits.datasetsPerAnswerMax)
         var next = 0
         for _ in 0..<count {
             let index = try reader.takeNumber(max: .max)

@@ -104,18 +104,22 @@ extension HelloAnswer {
         for dataset in datasets {
             dataset.write(to: &writer)
         }
-        // Mostly nothing is to be merged and nothing was moved, and then there is not a byte about
-        // it.
+        // Mostly nothing is to be merged, nothing was moved and no part is kept, and then there is
+        // not a byte about it.
         let hasMerged = datasets.contains { !$0.merged.isEmpty }
         let hasMoved = datasets.contains { !$0.moved.isEmpty }
+        let hasParts = datasets.contains(where: \.isPart)
         writer.plain {
-            $0.put((isComplete ? 1 : 0) | (hasMerged ? 2 : 0) | (hasMoved ? 4 : 0))
+            $0.put(
+                (isComplete ? 1 : 0) | (hasMerged ? 2 : 0) | (hasMoved ? 4 : 0)
+                    | (hasParts ? 8 : 0))
             for mark in [mark, changedSince] {
                 $0.putFlag(mark != nil)
                 mark?.write(to: &$0)
             }
             if hasMerged { writeMerged(to: &$0) }
             if hasMoved { writeMoved(to: &$0) }
+            if hasParts { writeParts(to: &$0) }
         }
     }
 }
@@ -141,6 +145,12 @@ extension HelloAnswer {
             writer.putCount(index)
             writer.putNames(datasets[index].moved)
         }
+    }
+
+    private func writeParts(to writer: inout ByteWriter) {
+        let parts = datasets.indices.filter { datasets[$0].isPart }
+        writer.putCount(parts.count)
+        for index in parts { writer.putCount(index) }
     }
 }
 

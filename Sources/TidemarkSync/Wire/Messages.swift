@@ -76,6 +76,8 @@ struct DatasetGreeting: Hashable, Sendable {
     var merged: [MergedDataset] = []
     /// Datasets into which records went from this one, in the order of their names.
     var moved: [String] = []
+    /// Whether the responder keeps only a part of it.
+    var isPart = false
 }
 
 /// Asks for changes.

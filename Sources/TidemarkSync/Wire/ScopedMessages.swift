@@ -18,6 +18,9 @@ struct ScopedPullRequest: Hashable, Sendable {
     var batons: [Baton] = []
     /// The responder's disputed ids, as the asker knows of them.
     var disputed: [ReplicaID] = []
+    /// Whether the asker knows that the responder keeps a part, too, and so concludes nothing from
+    /// what it is not told. Of such an asker nothing is noted.
+    var takesOnly = false
 
     struct Former: Hashable, Sendable {
         var scope: SyncScope
@@ -101,6 +104,7 @@ extension ScopedPullRequest {
         }
         writer.putBatons(batons)
         writer.putReplicas(disputed)
+        writer.plain { $0.putFlag(takesOnly) }
     }
 
     init(from reader: inout VersionReader) throws(SyncError) {
@@ -116,6 +120,7 @@ extension ScopedPullRequest {
         }
         batons = try reader.takeBatons()
         disputed = try reader.takeReplicas()
+        takesOnly = try reader.takeFlag()
     }
 }
 

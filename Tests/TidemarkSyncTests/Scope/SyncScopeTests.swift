@@ -38,6 +38,60 @@ struct SyncScopeTests {
         #expect(keyCount > 4_000)
     }
 
+    /// What surely holds another scope holds each of its records.
+    @Test func whatHoldsAScopeHoldsItsRecords() {
+        print("whatHoldsAScopeHoldsItsRecords: seed \(baseSeed)")
+        var random = RandomScope(seed: baseSeed)
+        var sureCount = 0
+        for _ in 0..<4_000 {
+            let (one, two) = (random.condition().scope, random.condition(depth: 1).scope)
+            for (outer, inner) in [(one, two), (one, one && two), (one || two, one)] {
+                let isSure = outer.surelyHolds(inner)
+                // These the forms show, unless it is long.
+                if inner != two { #expect(isSure, "seed \(baseSeed): \(outer), \(inner)") }
+                guard isSure else { continue }
+                sureCount += inner == two ? 1 : 0
+                for _ in 0..<10 {
+                    let (key, value) = (random.key(), random.value())
+                    let isHeld =
+                        !inner.matches(key: key, value: value)
+                        || outer.matches(key: key, value: value)
+                    #expect(isHeld, "seed \(baseSeed): \(outer), \(inner), \(key), \(value)")
+                }
+            }
+        }
+        #expect((40..<3_600).contains(sureCount))
+    }
+
+    @Test func whichScopesHoldOthers() {
+        let open = SyncScope.field(["state"], .equals("open"))
+        let due = SyncScope.field(["due"], .exists)
+        let berlin = SyncScope.prefix("orders/berlin/")
+        for (outer, inner) in [
+            (SyncScope.everything, berlin), (berlin, .nothing), (berlin, berlin && open),
+            (berlin || open, open && due), (.prefix("orders/"), berlin || .prefix("orders/rome/")),
+            (berlin && open, open && .prefix("orders/berlin/7") && due), (!open, !open && berlin),
+        ] {
+            #expect(outer.surelyHolds(inner), "\(outer), \(inner)")
+        }
+        for (outer, inner) in [
+            (berlin, SyncScope.everything), (.nothing, berlin), (berlin && open, berlin),
+            (open && due, open), (berlin, .prefix("orders/")), (berlin, open), (!open, berlin),
+        ] {
+            #expect(!outer.surelyHolds(inner), "\(outer), \(inner)")
+        }
+    }
+
+    /// Conditions within each other could be paired in ever so many ways.
+    @Test func hostileScopesAreGivenUp() {
+        var (outer, inner) = (SyncScope.field(["a"], .exists), SyncScope.field(["b"], .exists))
+        for _ in 0..<7 {
+            outer = SyncScope(.any([SyncScope.Node.all([outer.node, outer.node])]))
+            inner = SyncScope(.all([SyncScope.Node.any([inner.node, inner.node])]))
+        }
+        #expect(!outer.surelyHolds(inner))
+    }
+
     @Test func whatIsWrittenIsReadAgainAndNothingElseIs() throws {
         print("whatIsWrittenIsReadAgainAndNothingElseIs: seed \(baseSeed)")
         var random = RandomScope(seed: baseSeed)
