@@ -42,8 +42,8 @@ public struct SyncError: Error, Hashable, Sendable {
         /// went on doing so for all attempts. Repeat the exchange.
         public static let peerChanged = Code("peerChanged")
         /// The peer keeps only a part of the dataset, and cannot say how the whole stands. Exchange
-        /// with one that keeps all of it, or keep no more than the peer does. Of a bundle: this store does, so that it can neither make
-        /// one nor take one in.
+        /// with one that keeps all of it, or keep no more than the peer does. Of a bundle: this
+        /// store keeps a part, so that it can neither make one nor take one in.
         public static let partialReplica = Code("partialReplica")
         /// Records went from the dataset into another one on the other side, which is to be
         /// exchanged first: else they would be gone here before they have come. The message says

@@ -2,9 +2,8 @@ import Tidemark
 
 // How one who keeps a part of a dataset is answered, and how others are when only a part is kept
 // here: those who want no more of it than is kept here are told what is here, and nobody else is
-// told anything. Who keeps a part cannot say what became of a record that is not here; so nothing is
-// said of what left the scope, nothing is claimed, and nothing is noted of the asker, for which
-// nothing would be kept that it has not heard of.
+// told anything. Who keeps a part cannot say what became of a record that is not here; so nothing
+// is said of what left the scope, nothing is claimed, and nothing is noted of the asker.
 //
 // Of each change since the asker's position it is told
 // - the record, if it belongs to the scope;

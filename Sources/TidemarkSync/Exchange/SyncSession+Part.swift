@@ -17,8 +17,8 @@ import Tidemark
 //   than what the peer told, and is therefore asked for by key.
 // - What is handed out as all that this dataset has seen (a claim) is so only if the peer has
 //   whatever of it went from here. Else nothing is claimed: the records stand for themselves.
-// - From a peer that keeps a part, too, records only come, and nothing goes here for what it says or
-//   does not say. No checkpoint is kept of it, since nothing is to wait for it.
+// - From a peer that keeps a part, too, records only come, and nothing goes here for what it says
+//   or does not say. No checkpoint is kept of it, since nothing is to wait for it.
 // - Writes of this store go from here only when a peer has them. So does a version of somebody else
 //   that has seen such a write: joined with what the peer has in its place it is handed on first.
 
@@ -96,8 +96,9 @@ extension SyncSession {
             greeted: doubts.trusted(greeting?.knowledge?.vector ?? VersionVector()))
     }
 
-    /// From a peer that keeps a part, too. It remembers nothing of this side: positions are kept here
-    /// alone. That it went back behind them it finds out by what it is asked, so it is always asked.
+    /// From a peer that keeps a part, too. It remembers nothing of this side: positions are kept
+    /// here alone. That it went back behind them it finds out by what it is asked, so it is always
+    /// asked.
     func beginTaking(_ book: PartBook) throws(SyncError) {
         let record = book.part
         let stored = try engine(dataset.name) { () throws(StoreError) in

@@ -103,9 +103,9 @@ extension KeyRange {
 // MARK: - Scopes within each other
 
 extension SyncScope {
-    /// Whether every record that belongs to another scope belongs to this one, as far as their forms
-    /// show it: false says nothing. Looks at no more than 1,024 pairs of conditions, whoever made
-    /// them.
+    /// Whether every record that belongs to another scope belongs to this one, as far as their
+    /// forms show it: false says nothing. Looks at no more than 1,024 pairs of conditions, whoever
+    /// made them.
     func surelyHolds(_ other: SyncScope) -> Bool {
         var pairsLeft = 1_024
         return node.surelyHolds(other.node, &pairsLeft)
