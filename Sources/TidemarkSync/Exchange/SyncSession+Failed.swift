@@ -128,7 +128,8 @@ extension SyncSession {
     ///
     /// - Parameters:
     ///   - keys: each once.
-    ///   - due: what is in the book of them, and goes from there unless it fails again.
+    ///   - due: what is in the book of them, and goes from there unless it fails again. If it is
+    ///     empty, a push met conflicts with them.
     private func take(_ keys: [[UInt8]], due: [FailedRecord]) async throws(SyncError) {
         var left = keys[...]
         while !left.isEmpty {
@@ -176,7 +177,11 @@ extension SyncSession {
         var batch = ReplicationBatch()
         batch.meeting = meeting(page)
         for record in page.records {
-            try await compare(record, isLeftOver: true, to: &plan, &batch, &settlement)
+            // What was written here over a record of an id in doubt says nothing of that id. When
+            // the id is claimed again, what was written over counts as seen, and is in no record.
+            try await compare(
+                record, isLeftOver: true, isInConflict: entries.isEmpty, to: &plan, &batch,
+                &settlement)
         }
         if !plan.dead.isEmpty { plan.withholdsDead = try waitsForMoved() }
         let ended = self.ended(entries, by: page, plan)

@@ -161,8 +161,11 @@ extension SyncSession {
     ///   - isKnown: whether it came before, and was not refused.
     ///   - isLeftOver: whether it was left out or has waited since an earlier exchange, so that
     ///     deletions may have been forgotten that it would have had to meet.
+    ///   - isInConflict: whether the peer says that it is in conflict with what is here, so that it
+    ///     has not lost to that, whatever was seen.
     func compare(
-        _ record: Record, isKnown: Bool = false, isLeftOver: Bool = false, to plan: inout PullPlan,
+        _ record: Record, isKnown: Bool = false, isLeftOver: Bool = false,
+        isInConflict: Bool = false, to plan: inout PullPlan,
         _ batch: inout ReplicationBatch, _ settlement: inout ConflictSettlement
     ) async throws(SyncError) {
         let (local, knowledge) = try engine(dataset.name) { () throws(StoreError) in
@@ -173,6 +176,7 @@ extension SyncSession {
         }
         var circumstances = Circumstances(
             seen: doubts.trusted(knowledge.vector), wiped: knowledge.lifecycle.wiped)
+        if isInConflict, local != nil { circumstances.seen = VersionVector() }
         circumstances.side = .asking(doubts)
         circumstances.isAhead = isHolding && dataset.holds(record, beside: local, knowledge)
         if late.judgesPeer || (isLeftOver && !knowledge.forgotten.isEmpty) {

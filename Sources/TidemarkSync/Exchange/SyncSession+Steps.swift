@@ -41,7 +41,8 @@ extension SyncSession {
         late.isMet = false
         keptPart = try engine(dataset.name) { () throws(StoreError) in try PartBook(dataset) }
         guard keptPart == nil else { return .isPart }
-        part = nil
+        // The attempt before may have taken from a part what is now to be kept whole.
+        if part != nil { (part, isOneWay) = (nil, false) }
         return .done
     }
 

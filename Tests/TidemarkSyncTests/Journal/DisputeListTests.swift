@@ -154,6 +154,31 @@ struct DisputeListTests {
         try expectEqual([a, b, c])
     }
 
+    /// As long as the failure lasts nothing is claimed of the former id, and what is written over a
+    /// record of it says nothing of it. When the id is claimed, that record counts as seen.
+    @Test func whatIsWrittenBetweenADisputeAndItsClaimComesToAnEnd() async throws {
+        try fill(a, 0..<3, "first")
+        for peer in [b, c] { try await exchange(a, peer) }
+        try b.dataset().put("bad", for: "key 20")
+        let gate = RecordGate()
+        try await expectError(.recordRefused, a, b, gate.options(pageRecordsMax: 3))
+        try a.backUp()
+        try a.dataset().put("theirs", for: "key 1")
+        try await exchange(c, a)
+        try a.restore()
+        try a.dataset().put("again", for: "key 30")
+        for _ in 0..<2 { try await exchange(c, a) }
+        #expect(try disputed(a).isEmpty && a.dataset().text("key 1") == "theirs")
+        try a.dataset().put("ours", for: "key 1")
+        try await exchange(c, b)
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        for _ in 0..<2 { try await exchange(a, c) }
+        for _ in 0..<2 { try await exchange(b, c) }
+        #expect(try c.dataset().text("key 1") == "ours")
+        try expectEqual([a, b, c])
+    }
+
     /// Likewise where the forked side with the entry answers.
     @Test func aForkedResponderWithAnOldFailureIsSettled() async throws {
         try fill(a, 0..<3, "first")
