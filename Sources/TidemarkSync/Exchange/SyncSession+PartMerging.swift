@@ -274,22 +274,21 @@ extension SyncSession {
         }
         var noted: PartProgress?
         // No position may claim a record that was not taken in.
-        if let through = news.through, plan.pending.isEmpty, waiting.first == nil, isOneWay {
+        if let through = news.through, plan.pending.isEmpty, waiting.first == nil {
             var progress = part.progress
-            progress.takenThrough = through
+            if isOneWay {
+                progress.takenThrough = through
+            } else {
+                let theirs = doubts.trusted(news.knowledge.vector)
+                var checkpoint = stored
+                checkpoint.pulledThrough = through
+                checkpoint.vector.formUnion(theirs)
+                if checkpoint != stored { batch.checkpoint = (peer, checkpoint) }
+                if store.has(.claimVectorInPart) { batch.seen = theirs }
+            }
             if progress != part.stored {
                 batch.notes.append(part.book.note(progress, with: peer))
                 noted = progress
-            }
-        } else if let through = news.through, plan.pending.isEmpty, waiting.first == nil {
-            var checkpoint = stored
-            checkpoint.pulledThrough = through
-            checkpoint.vector.formUnion(doubts.trusted(news.knowledge.vector))
-            if checkpoint != stored { batch.checkpoint = (peer, checkpoint) }
-            if store.has(.claimVectorInPart) { batch.seen = doubts.trusted(news.knowledge.vector) }
-            if part.progress != part.stored {
-                batch.notes.append(part.book.note(part.progress, with: peer))
-                noted = part.progress
             }
         }
         let isEmpty =

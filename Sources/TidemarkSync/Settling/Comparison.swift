@@ -123,9 +123,6 @@ extension Comparison {
     static func renewal(
         of winner: Record, incoming: Record, local: Record?
     ) -> ReplicatedWrite {
-        if let local, local.isBuried(ahead: incoming) {
-            return local.rewritten(seen: incoming.version.vector, over: local.version)
-        }
         let later = max(incoming.version.time, local?.version.time ?? .zero)
         let content: ReplicatedWrite.Content
         if later.isOutliving, let local {

@@ -192,13 +192,13 @@ extension Circumstances {
         case .conflict:
             return .settle(seen: nil)
         case .renew(let winner):
-            let write = Comparison.renewal(of: winner, incoming: incoming, local: local)
-            if winner.version.dot == incoming.version.dot,
-                winner.version.dot == local?.version.dot
-            {
-                return .rebury(write)
+            if let local, local.isBuried(ahead: incoming) {
+                return .rebury(
+                    local.rewritten(seen: incoming.version.vector, over: local.version))
             }
-            return .renew(write, isTheirs: winner.version == incoming.version)
+            return .renew(
+                Comparison.renewal(of: winner, incoming: incoming, local: local),
+                isTheirs: winner.version == incoming.version)
         case .adopt(let value, var version, let expiresAt):
             if case .asked(let disputed) = side {
                 version = version.certain(as: incoming, over: local, disputed)

@@ -176,17 +176,17 @@ extension HelloAnswer {
             }
         }
         if form & 8 != 0 {
-            try takeLists(from: &reader) { greeting, _ in greeting.isPart = true }
+            try takeLists(from: &reader, bytesEach: 1) { greeting, _ in greeting.isPart = true }
         }
     }
 
     /// What is told of a few of the datasets only, at least of one.
     private mutating func takeLists(
-        from reader: inout VersionReader,
+        from reader: inout VersionReader, bytesEach: Int = 4,
         take: (inout DatasetGreeting, inout VersionReader) throws(SyncError) -> Void
     ) throws(SyncError) {
         let count = try reader.takeCount(
-            of: "datasets", bytesEach: 1, max: SyncLimits.datasetsPerAnswerMax)
+            of: "datasets", bytesEach: bytesEach, max: SyncLimits.datasetsPerAnswerMax)
         var next = 0
         for _ in 0..<count {
             let index = try reader.takeNumber(max: .max)
