@@ -31,6 +31,8 @@ struct DeadStepsTests {
     private func options(_ place: Place) -> StoreOptions {
         var options = quickOptions()
         options.compactsAutomatically = false
+        // A walk waits for nobody to leave its note, so nobody else may hold the store's lock.
+        options.runsInline = true
         options.segmentBytes = 16 << 20
         options.historyVersions = place == .oneRun ? 1 : 0
         return options
@@ -105,8 +107,7 @@ struct DeadStepsTests {
         for order in [ScanOrder.forward, .backward] {
             let fixture = try deleted(place, order)
             let dataset = fixture.dataset
-            // Who would have to wait for a writer to leave a note leaves none.
-            for _ in 0..<100 where fixture.store.gapsNoted == 0 { _ = try first(dataset, order) }
+            _ = try first(dataset, order)
             for round in 0..<300 {
                 let found = try counted(dataset, order)
                 let number =
