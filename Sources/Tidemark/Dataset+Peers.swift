@@ -91,6 +91,14 @@ extension Dataset {
         return (peers, changeCount, true)
     }
 
+    /// Peers that were given up and have not come again.
+    package func retiredPeers() throws(StoreError) -> Set<ReplicaID> {
+        try engine.withLock { (held) throws(StoreError) in
+            try held.checkOpen()
+            return state.retired
+        }
+    }
+
     /// Changes between two words on how far a count has come.
     private static let changesUntoldMax = 4_096
 

@@ -68,6 +68,16 @@ package enum Action: Hashable, Sendable {
     case noteMerged(at: Int)
     /// Writes all of the large dataset, once.
     case fillLarge(at: Int)
+    /// A put, not durable, that expires after so many milliseconds of the replica's clock.
+    case writeExpiring(at: Int, dataset: Int, key: Int, life: UInt64)
+    /// Puts tombstones in the place of what has expired.
+    case sweep(at: Int)
+    /// Notes what a dataset holds now.
+    case remember(at: Int, dataset: Int)
+    /// Reads all moments that were noted, as they were.
+    case recall(at: Int)
+    /// A bundle is made, and arrives later.
+    case carry(Carriage)
 }
 
 /// An action and how many milliseconds after the one before it happens.
@@ -121,6 +131,12 @@ extension Action: CustomStringConvertible {
         case .settle(let at, let dataset): "\(at): settle what waits in d\(dataset)"
         case .noteMerged(let at): "\(at): d1 is to go into d0"
         case .fillLarge(let at): "\(at): fill the large dataset"
+        case .writeExpiring(let at, let dataset, let key, let life):
+            "\(at): put d\(dataset)/k\(key) for \(life) ms"
+        case .sweep(let at): "\(at): sweep"
+        case .remember(let at, let dataset): "\(at): remember d\(dataset)"
+        case .recall(let at): "\(at): recall"
+        case .carry(let carriage): "\(carriage)"
         }
     }
 }

@@ -81,7 +81,8 @@ final class SimulatedLink: @unchecked Sendable {
             limits.segmentBytesMin = 0
             spoilBlocks(in: &request)
         }
-        let responder = SyncResponder(store: store, limits: limits, journal: .off)
+        let responder = SyncResponder(
+            store: store, limits: limits, validate: simulation.refusal, journal: .off)
         // What came before may have been held, and what is held is let in by any question.
         simulation.followHeld(to, isAnswering: true)
         var answer = responder.respond(to: request)

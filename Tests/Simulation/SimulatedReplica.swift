@@ -43,6 +43,10 @@ final class SimulatedReplica: @unchecked Sendable {
     var scopedDatasets: Set<Int> = []
     /// What was held here because of its date when it was last asked, or an exchange ended.
     var held: [HeldWrite: HeldNumbers] = [:]
+    /// Of each pair of a receiver and a dataset, up to where its last bundle went.
+    var bundledThrough: [BundlePair: SyncCount] = [:]
+    /// What datasets held at some moments of their order of change here.
+    var moments: [PastMoment] = []
     private let settings: SimulationSettings
 
     init(_ index: Int, _ settings: SimulationSettings, random: inout SeededGenerator) {
@@ -67,6 +71,10 @@ final class SimulatedReplica: @unchecked Sendable {
         options.keptDatasetStatesMax = 0
         options.runsInline = true
         options.plantedBugs = settings.plantedBugs
+        if settings.traits.contains(.past) {
+            options.historyVersions = settings.keyCount % 2 == 0 ? 3 : 0
+            options.historyAge = settings.keyCount % 2 == 0 ? .zero : .seconds(2)
+        }
         return options
     }
 
@@ -106,14 +114,19 @@ final class SimulatedReplica: @unchecked Sendable {
     static func key(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }
 
     /// What it holds of a key as it is stored: tombstones too, as long as they do not count as
-    /// forgotten, and also while the dataset is deleted.
+    /// forgotten, and also while the dataset is deleted. What has expired counts as deleted.
     func record(_ key: ModelKey) throws(StoreError) -> Record? {
         guard let store,
             let found = try store.datasetForSync(Self.name(key.dataset), creating: false)
         else { return nil }
-        let record = try found.storedRecord(for: Self.key(key.number))
+        var record = try found.storedRecord(for: Self.key(key.number))
         // What was let go because it is outside of the part is not here.
         guard record?.isDropped != true else { return nil }
+        if let present = record, let end = present.expiresAt, end <= storage.clockMilliseconds {
+            record = Record(
+                key: present.key, value: nil, version: present.version,
+                syncCount: present.syncCount, isDirty: present.isDirty, expiresAt: end)
+        }
         guard let record, record.isDeleted else { return record }
         return try found.knowledge().forgotten.covers(record.version) ? nil : record
     }

@@ -10,7 +10,11 @@ extension SimulationSettings {
         if !policy.isUnion, random.below(4) > 0 { policy = .lastWriterWins }
         if traits.contains(.lateComers) { tombstoneAge = .seconds(60) }
         if traits.contains(.clocks) { clockAheadMax = 300_000 }
-        if traits.contains(.values) { policy = random.oneIn(2) ? .autoMerge : .mergeable }
+        if traits.contains(.values), !traits.contains(.expiry) {
+            policy = random.oneIn(2) ? .autoMerge : .mergeable
+        }
+        // What is united has no expiry of its own: only the last writer's counts.
+        if traits.contains(.expiry) { policy = .lastWriterWins }
         if traits.contains(.pending) { policy = random.oneIn(2) ? .stopping : .leaving }
         if traits.contains(.merging) {
             datasetCount = 2
@@ -42,6 +46,9 @@ enum TraitSteps {
         }
         if traits.contains(.segments) { draw.addLarge(to: &steps) }
         if settings.partCount > 0 { draw.addParts(to: &steps) }
+        if traits.contains(.expiry) { draw.addExpiry(to: &steps) }
+        if traits.contains(.past) { draw.addPast(to: &steps) }
+        if traits.contains(.bundles) { draw.addBundles(to: &steps) }
     }
 
     private struct Draw {
@@ -147,6 +154,49 @@ enum TraitSteps {
                 }
             }
             steps.insert(contentsOf: first, at: 0)
+        }
+
+        mutating func addExpiry(to steps: inout [Step]) {
+            // Where values are united, whoever adds to one adds to nothing once it has expired.
+            guard !settings.policy.isUnion else { return }
+            for _ in 0..<4 + steps.count / 6 {
+                let life =
+                    random.oneIn(4) ? 30 * 86_400_000 : UInt64(1 + random.below(3_000))
+                let action = Action.writeExpiring(
+                    at: replica(), dataset: dataset(), key: random.below(settings.keyCount),
+                    life: life)
+                insert(action, into: &steps)
+            }
+            for _ in 0..<2 + steps.count / 15 {
+                let at = replica()
+                insert(random.oneIn(3) ? .compact(at: at) : .sweep(at: at), into: &steps)
+            }
+        }
+
+        mutating func addPast(to steps: inout [Step]) {
+            for _ in 0..<4 + steps.count / 10 {
+                let (at, which) = (replica(), dataset())
+                insert(.remember(at: at, dataset: which), into: &steps)
+                let (other, reader) = (replica(), replica())
+                insert(.compact(at: other), into: &steps)
+                insert(.recall(at: reader), into: &steps)
+            }
+        }
+
+        mutating func addBundles(to steps: inout [Step]) {
+            for _ in 0..<4 + steps.count / 8 {
+                let from = replica()
+                let to =
+                    (from + 1 + random.below(settings.replicaCount - 1)) % settings.replicaCount
+                let carriage = Carriage(
+                    from: from, to: to, dataset: dataset(),
+                    kind: random.element(of: BundleKind.allCases),
+                    duration: UInt64(random.below(random.oneIn(3) ? 2_000 : 50)),
+                    damage: random.oneIn(8) ? random.next() : nil)
+                insert(.carry(carriage), into: &steps)
+                // The same once more, or by another way before it.
+                if random.oneIn(3) { insert(.carry(carriage), into: &steps) }
+            }
         }
 
         private mutating func part() -> Int {

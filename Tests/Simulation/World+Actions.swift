@@ -47,17 +47,28 @@ extension World {
         case .settle(let at, let dataset): settle(at, dataset)
         case .noteMerged(let at): noteMerged(at)
         case .fillLarge(let at): fillLarge(at)
+        case .writeExpiring(let at, let dataset, let key, let life):
+            write(
+                at, ModelKey(dataset: dataset, number: key), isDeletion: false, isDurable: false,
+                padding: 0, life: life)
+        case .sweep(let at): sweep(at)
+        case .remember(let at, let dataset): remember(at, dataset)
+        case .recall(let at): recall(at)
+        case .carry(let carriage): carry(carriage)
         }
     }
 
     // MARK: - Readers and writers
 
+    /// - Parameter life: milliseconds after which it expires; nil if it does not.
     private func write(
-        _ at: Int, _ key: ModelKey, isDeletion: Bool, isDurable: Bool, padding: Int
+        _ at: Int, _ key: ModelKey, isDeletion: Bool, isDurable: Bool, padding: Int,
+        life: UInt64? = nil
     ) {
         let replica = replicas[at]
         guard replica.isUp, let store = replica.store else { return }
-        let number = model.begin(key, isDeletion: isDeletion)
+        let number = model.begin(key, isDeletion: isDeletion, expires: life != nil)
+        let expiresAt = expiry(after: life, at: replica)
         let name = SimulatedReplica.key(key.number)
         var over = Unread()
         do throws(StoreError) {
@@ -71,16 +82,21 @@ extension World {
                 if settings.policy.isUnion, let present = try dataset.get(name) {
                     numbers = (WriteModel.numbers(in: present) + numbers).sorted()
                 }
-                _ = try dataset.put(
-                    WriteModel.value(of: numbers, padding: padding, settings.form), for: name,
-                    durability: durability)
+                let value = WriteModel.value(of: numbers, padding: padding, settings.form)
+                if let expiresAt {
+                    _ = try dataset.put(
+                        value, for: name, expiresAt: expiresAt, durability: durability)
+                } else {
+                    _ = try dataset.put(value, for: name, durability: durability)
+                }
             }
         } catch {
             model.noteUnheard(number, beside: over.numbersIfUnheard)
             return failed(error, "writing", at)
         }
         acknowledge(
-            at, key, number, isDeletion: isDeletion, isDurable: isDurable, over: over)
+            at, key, number, isDeletion: isDeletion, isDurable: isDurable, over: over,
+            expiresAt: expiresAt)
     }
 
     private func batch(_ at: Int, _ keys: [ModelKey]) {
@@ -118,7 +134,7 @@ extension World {
     /// good if that was promised.
     private func acknowledge(
         _ at: Int, _ key: ModelKey, _ number: Int, isDeletion: Bool, isDurable: Bool,
-        over unread: Unread
+        over unread: Unread, expiresAt: UInt64? = nil
     ) {
         let replica = replicas[at]
         // The power had failed by then, so that nobody heard it.
@@ -141,14 +157,17 @@ extension World {
             let index = model.acknowledge(
                 ModelWrite(
                     number: number, key: key, isDeletion: isDeletion, replica: at,
-                    version: record.version, mustSurvive: isDurable, unread: over))
+                    version: record.version, mustSurvive: isDurable, unread: over,
+                    expiresAt: expiresAt))
             if isDurable {
                 model.markDurable(replica.unsynced)
                 replica.unsynced = []
             } else {
                 replica.unsynced.append(index)
             }
-            if isDeletion, settings.largeDataset != nil, try replica.isAlone(with: key.dataset) {
+            if isDeletion || expiresAt != nil, settings.largeDataset != nil,
+                try replica.isAlone(with: key.dataset)
+            {
                 replica.loneDeletions[key] = record.version
             }
             checkClock(of: record.version, at)
@@ -170,6 +189,7 @@ extension World {
         let replica = replicas[at]
         guard replica.isUp else { return }
         attempt("reading at \(at)") { () throws(StoreError) in
+            try checkExpiry(key, replica)
             // Of a dataset that was deleted older versions may come back as the survivors.
             guard !model.deletedDatasets.contains(key.dataset),
                 let record = try replica.record(key)

@@ -16,6 +16,7 @@ extension World {
         _ = pump { true }
         isHealing = true
         if model.hasFarClock { letDatesCome() }
+        letRecordsExpire()
         guard violation == nil else { return }
         for replica in replicas {
             replica.slowness = 0
@@ -26,6 +27,7 @@ extension World {
         guard violation == nil, activeExchanges == 0 else {
             return fail(.neverRests, "\(activeExchanges) exchanges never end")
         }
+        letRefusedIn()
         // A hub asks nobody: what waits there came with the files of one that did, and no exchange
         // settles it.
         if settings.topology == .star { settleAll(at: 0) }
@@ -69,6 +71,25 @@ extension World {
         setClocks()
     }
 
+    /// Somebody has what was refused tried again, and gives up peers that have had it and are no
+    /// more.
+    private func letRefusedIn() {
+        guard settings.traits.contains(.refusals) else { return }
+        for replica in replicas {
+            attempt("retrying at \(replica.index)") { () throws(StoreError) in
+                for dataset in 0...(settings.largeDataset ?? settings.datasetCount - 1) {
+                    let name = SimulatedReplica.name(dataset)
+                    let found = try replica.store?.datasetForSync(name, creating: false)
+                    try found?.retryFailedRecords()
+                    for failed in try found?.failedRecords() ?? []
+                    where !replicas.contains(where: { $0.lastID == failed.peer }) {
+                        try found?.retire(failed.peer)
+                    }
+                }
+            }
+        }
+    }
+
     private func movedByExchange(_ from: Int, _ to: Int) -> Int {
         // Nobody asks who keeps a part; a hub among the two is the one that is asked anyway.
         let isTurned = replicas[to].mayBePart
@@ -88,6 +109,7 @@ extension World {
     // MARK: - What must hold at the end
 
     func checkEnd() {
+        for replica in replicas { recall(replica.index) }
         attempt("reading at the end") { () throws(StoreError) in
             for dataset in 0..<settings.datasetCount {
                 try checkEqual(dataset)
@@ -200,7 +222,7 @@ extension World {
                 if let lost {
                     fail(.lostWrite, "\(key): write \(lost.number) of \(lost.replica)")
                 }
-            case .keepLocal, .keepRemote: continue
+            case .keepLocal, .keepRemote: checkKept(key, record, required, forgotten)
             }
         }
     }
@@ -237,6 +259,8 @@ extension World {
         let earliest = replicas.map(\.earliestClock).min() ?? 0
         let believed = earliest + settings.clockAheadMax
         let isDeletion = record.value == nil
+        // Which write it was that has expired its value does not say any more.
+        if isDeletion, record.expiresAt != nil { return }
         // A deletion that was tried and not acknowledged may be the one.
         let acknowledged = Set(model.writes.map(\.number))
         if isDeletion, !(model.triedDeletions[key] ?? []).isSubset(of: acknowledged) { return }
@@ -285,7 +309,7 @@ extension World {
             let isForgotten =
                 model.deletedKeys.contains(key)
                 && (model.hasRolledBack || forgotten.vector.contains(latest.version.dot))
-            if !latest.isDeletion, !isForgotten {
+            if !isGone(latest), !isForgotten {
                 fail(.lostWrite, "\(key): nothing in place of \(expected)")
             }
             return
@@ -301,12 +325,12 @@ extension World {
             let isSame =
                 record.version.dot == latest.version.dot && !model.hasRolledBack && !isDisputed
             let value = WriteModel.numbers(in: record.value ?? [])
-            if isSame, value != (latest.isDeletion ? [] : [latest.number]) {
+            if isSame, value != (isGone(latest) ? [] : [latest.number]) {
                 fail(.lostWrite, "\(key): \(Self.text(record)) in place of \(expected)")
             }
             return
         }
-        let isBack = latest.isDeletion && record.value != nil
+        let isBack = isGone(latest) && record.value != nil
         fail(
             isBack ? .resurrection : .lostWrite,
             "\(key): \(Self.text(record)) in place of \(expected)")
@@ -315,7 +339,8 @@ extension World {
     static func text(_ record: Record?) -> String {
         guard let record else { return "nothing" }
         let value = record.value.map { "\(WriteModel.numbers(in: $0))" } ?? "a deletion"
-        return "\(value) \(record.version.dot) \(record.version.time)"
+        let expiry = record.expiresAt.map { ", expires at \($0)" } ?? ""
+        return "\(value) \(record.version.dot) \(record.version.time)\(expiry)"
     }
 
     private static func text(_ knowledge: DatasetKnowledge?) -> String {

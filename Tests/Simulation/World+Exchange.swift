@@ -61,12 +61,12 @@ extension World {
     }
 
     /// A closure that only the thread of the simulation calls.
-    private struct Ended: @unchecked Sendable {
+    struct Ended: @unchecked Sendable {
         // Unchecked: the task that calls it runs on that thread.
         let body: (ExchangeOutcome) -> Void
     }
 
-    private static func summary(_ outcome: ExchangeOutcome) -> String {
+    static func summary(_ outcome: ExchangeOutcome) -> String {
         switch outcome {
         case .success(let results):
             let all = results.map { "\($0.dataset) \($0.pulled)/\($0.pushed)/\($0.conflicts)" }
@@ -75,7 +75,7 @@ extension World {
         }
     }
 
-    private func exchangeOptions(pageRecordsMax: Int, _ from: Int) -> SyncOptions {
+    func exchangeOptions(pageRecordsMax: Int, _ from: Int) -> SyncOptions {
         var options = SyncOptions(
             policy: mergePolicy(at: from), pageRecordsMax: pageRecordsMax,
             onDatasetDeleted: settings.recreatesDatasets ? .keepAndRecreate : .discardLocal)
@@ -83,6 +83,7 @@ extension World {
         // each seed that is known to find something.
         if !settings.keepsJournal { options.journal = .off }
         options.comparesAllEvery = .zero
+        if let refusal { options.validate = { record in try refusal(record) } }
         if settings.forgetsCheckpoints { options.comparesFrom = 0 }
         if settings.largeDataset != nil { options.segmentBytesMin = 0 }
         if settings.traits.contains(.merging) {
@@ -92,20 +93,32 @@ extension World {
         return options
     }
 
+    /// Refuses every fifth version, by its dot alone: so a record that is written anew may pass.
+    /// nil where nobody refuses anything.
+    var refusal: (@Sendable (Record) throws -> Void)? {
+        guard settings.traits.contains(.refusals), !isHealing else { return nil }
+        return { record in
+            let dot = record.version.dot
+            if (dot.replica.low &+ dot.counter &* 7) % 5 == 0 { throw HandlerFailure() }
+        }
+    }
+
     // MARK: - What may come of it
+
+    /// What must hold on a side of an exchange whenever one has ended.
+    func checkAfterExchange(_ index: Int) {
+        checkIDs(index)
+        checkBelief(index)
+        checkJournal(index)
+        noteHandedOver(index)
+    }
 
     /// - Parameter returnCount: how often the asked side had gone back when the exchange began.
     private func check(
         _ outcome: ExchangeOutcome, from: Int, to: Int, _ weather: Weather,
         since returnCount: Int
     ) {
-        checkIDs(from)
-        checkIDs(to)
-        for index in [from, to] {
-            checkBelief(index)
-            checkJournal(index)
-            noteHandedOver(index)
-        }
+        for index in [from, to] { checkAfterExchange(index) }
         switch outcome {
         case .success(let results):
             for result in results { conflictCount += result.conflicts }
@@ -129,7 +142,10 @@ extension World {
         case .sameReplica: return model.hasRolledBack
         // Of a part nobody asks, and who may have become whole again is not known here.
         case .partialReplica: return replicas[to].mayBePart
-        case .conflictPending: return settings.policy.leavesConflicts && !isHealing
+        // A version that was refused is in conflict with what is here, too.
+        case .conflictPending:
+            return (settings.policy.leavesConflicts || refusal != nil) && !isHealing
+        case .recordRefused: return settings.traits.contains(.refusals) && !isHealing
         // Its own store failed, or the peer's did.
         case .store: return replicas[from].isDiskFull
         case .peerFailed:
@@ -196,10 +212,14 @@ extension World {
                 let hasOutlived =
                     early.version.time < late.version.time && late.version.time.isOutliving
                     && (late.value == nil || late.value == early.value)
+                // One clock may have come by its expiry, and the other one not.
                 let isSame =
-                    here.version.time == there.version.time && here.value == there.value
+                    here.version.time == there.version.time && here.expiresAt == there.expiresAt
+                    && (here.value == there.value || here.expiresAt != nil)
                 if !isSame, !hasOutlived {
-                    fail(.dotUsedTwice, "\(key): \(here.version) on \(one), \(there.version)")
+                    fail(
+                        .dotUsedTwice,
+                        "\(key): \(Self.text(here)) on \(one), \(Self.text(there))")
                 }
             }
         }

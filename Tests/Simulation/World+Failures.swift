@@ -224,6 +224,7 @@ extension World {
         replica.incarnation += 1
         replica.unsynced = []
         replica.hasBackup = replica.snapshot != nil
+        (replica.moments, replica.bundledThrough) = ([], [:])
         open(replica)
         replica.returnCount += 1
         attempt("looking for what is left") { () throws(StoreError) in

@@ -21,6 +21,10 @@ package struct SimulationOutcome: Sendable {
     package let conflictCount: Int
     package let crashCount: Int
     package let writeCount: Int
+    /// Bundles that were taken in.
+    package let importCount: Int
+    /// Moments of the past that were read again.
+    package let pastReadCount: Int
     package let virtualMilliseconds: UInt64
 }
 
@@ -46,6 +50,13 @@ package final class World: @unchecked Sendable {
     var isHealing = false
     /// What handlers decided, by replica, that has not been looked for in the journal.
     var decisions: [Int: [MadeDecision]] = [:]
+    /// Where bundles lie; nil as long as there are none.
+    var bundles: TemporaryDirectory?
+    var bundleCount = 0
+    var importCount = 0
+    var pastReadCount = 0
+    /// By when all has expired that is to expire in this run, in milliseconds since 1970.
+    var lastExpiry: UInt64 = 0
     /// Whether all of the large dataset was written, for good.
     var hasLarge = false
     private var eventCount = 0
@@ -84,7 +95,8 @@ package final class World: @unchecked Sendable {
             exchangeCount: simulation.exchangeCount,
             failedExchangeCount: simulation.failedExchangeCount,
             conflictCount: simulation.conflictCount, crashCount: simulation.crashCount,
-            writeCount: simulation.model.writes.count,
+            writeCount: simulation.model.writes.count, importCount: simulation.importCount,
+            pastReadCount: simulation.pastReadCount,
             virtualMilliseconds: simulation.time.now)
     }
 

@@ -23,6 +23,8 @@ struct ModelWrite {
     /// Numbers of writes to the key that it counts as having seen, and that its writer could not
     /// read.
     var unread: Set<Int> = []
+    /// In milliseconds since 1970; nil if it does not expire.
+    var expiresAt: UInt64?
 }
 
 /// All that was written, and what of it may not be lost.
@@ -30,7 +32,7 @@ struct WriteModel {
     private(set) var writes: [ModelWrite] = []
     /// Numbers of all writes to a key that were tried, of failed ones, too.
     private(set) var tried: [ModelKey: Set<Int>] = [:]
-    /// Keys that anybody has tried to delete.
+    /// Keys that anybody has tried to delete, or to put so that they expire.
     private(set) var deletedKeys: Set<ModelKey> = []
     private var nextNumber = 1
     /// Indexes of writes that may be lost whatever becomes durable later.
@@ -61,8 +63,11 @@ struct WriteModel {
     private(set) var triedDeletions: [ModelKey: Set<Int>] = [:]
 
     /// The number of a write that is about to be tried.
-    mutating func begin(_ key: ModelKey, isDeletion: Bool = false) -> Int {
+    mutating func begin(
+        _ key: ModelKey, isDeletion: Bool = false, expires: Bool = false
+    ) -> Int {
         defer { nextNumber += 1 }
+        if expires { deletedKeys.insert(key) }
         if isDeletion {
             deletedKeys.insert(key)
             triedDeletions[key, default: []].insert(nextNumber)
@@ -253,6 +258,8 @@ package struct Violation: Hashable, Sendable, CustomStringConvertible {
         case futureWins
         /// An outcome of a conflict is there, and the journal knows nothing of it.
         case unjournalled
+        /// A moment of the past does not hold what it held.
+        case pastChanged
     }
 
     package let kind: Kind

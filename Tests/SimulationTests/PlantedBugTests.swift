@@ -37,6 +37,10 @@ struct Planted: Sendable, CustomTestStringConvertible {
         Planted("scopeDropsWhatMatches", seeds: 0x1...0x200, .parts),
         Planted("outcomeWithoutJournal", seeds: 0x1...0x40, .pending),
         Planted("unboundedPages", seeds: 0x1...0x8, []),
+        Planted("pastUnnoted", seeds: 0x1...0x40, .past),
+        Planted("sweepForgetsExpiry", seeds: 0x1...0x40, .expiry),
+        Planted("bundleUnchecked", seeds: 0x1...0x40, .bundles),
+        Planted("refusedUnnoted", seeds: 0x1...0x40, .refusals),
     ]
 
     /// The mistake by itself.

@@ -40,9 +40,7 @@ struct SimulationTests {
     }
 
     /// Each by itself.
-    @Test(arguments: [
-        "merging", "values", "pending", "lateComers", "segments", "copies", "parts", "clocks",
-    ])
+    @Test(arguments: SimulatedTraits.named.map(\.name))
     func nothingIsFoundWithTraits(_ name: String) throws {
         let base = Seed.drawn()
         let traits = try #require(SimulatedTraits(name))

@@ -69,6 +69,11 @@ struct TraitTests {
                     case .settle: seen.insert("\(name) settle")
                     case .noteMerged: seen.insert("\(name) merged")
                     case .fillLarge: seen.insert("\(name) large")
+                    case .writeExpiring: seen.insert("\(name) expiry")
+                    case .sweep: seen.insert("\(name) sweep")
+                    case .remember: seen.insert("\(name) remember")
+                    case .recall: seen.insert("\(name) recall")
+                    case .carry: seen.insert("\(name) carry")
                     default: break
                     }
                 }
@@ -81,7 +86,23 @@ struct TraitTests {
             seen == [
                 "parts scope", "lateComers retire", "clocks held", "copies copy",
                 "pending settle", "merging merged", "segments large", "values values",
+                "expiry expiry", "expiry sweep", "past remember", "past recall", "bundles carry",
             ])
+    }
+
+    /// Of bundles that all were refused, and a past that is always gone, nothing would be learnt.
+    @Test func bundlesAreTakenInAndThePastIsRead() {
+        let base = Seed.drawn()
+        var (imports, reads) = (0, 0)
+        for number in 0..<6 {
+            let seed = Seed(base.rawValue &+ UInt64(number)).with([.bundles, .past])
+            let (settings, steps) = Nemesis.draw(seed)
+            let outcome = World.run(settings, steps)
+            imports += outcome.importCount
+            reads += outcome.pastReadCount
+        }
+        #expect(imports > 5, "seed \(base)")
+        #expect(reads > 5, "seed \(base)")
     }
 
     /// Seeds of defects that the simulator itself had. 0x500aaa: whoever was killed drew the ids of

@@ -19,8 +19,8 @@ swift_build() { # ARGUMENTS...
     SWIFT_DETERMINISTIC_HASHING=1 swift build "$@" </dev/null
 }
 
-# A seed of 56 random bits: the highest byte of a simulated seed says its traits.
-random_seed() { printf '0x%s' "$(od -An -N7 -tx1 /dev/urandom | tr -d ' \n')"; }
+# A seed of 48 random bits: the two highest bytes of a simulated seed say its traits.
+random_seed() { printf '0x%s' "$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')"; }
 
 # Ends the script unless a Swift toolchain is on the path.
 require_swift() {

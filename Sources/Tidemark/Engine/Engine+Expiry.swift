@@ -199,9 +199,10 @@ extension Engine {
                 isEmptied = try !held.hasLiveRecords(state, besides: Set(found.map(\.key)))
             }
             for record in found {
+                let expiresAt = options.make(.sweepForgetsExpiry) ? 0 : record.expiresAt
                 try record.key.withBytes { (key) throws(StoreError) in
                     held.adopt(
-                        record.version, .delete, key, .empty, expiresAt: record.expiresAt,
+                        record.version, .delete, key, .empty, expiresAt: expiresAt,
                         into: state, &block, memtable)
                 }
             }

@@ -58,7 +58,7 @@ extension Engine {
         var loss = withLock { held in
             HistoryLoss(wholeFrom: state.expiredThrough, wholeFromTime: state.wipedTime)
         }
-        for segment in moment.view.segments {
+        for segment in moment.view.segments where !options.make(.pastUnnoted) {
             loss.formUnion(try segment.parts().losses()[id])
         }
         return HistoryStart(

@@ -75,8 +75,10 @@ struct MemoryBudget {
 extension StoreOptions {
     /// - Throws: `invalidArgument` naming the option and its range.
     func checkMemory() throws(StoreError) {
-        func require(_ isGood: Bool, _ what: String) throws(StoreError) {
-            guard isGood else { throw StoreError(.invalidArgument, what) }
+        func require(
+            _ isGood: Bool, _ what: @autoclosure () -> String
+        ) throws(StoreError) {
+            guard isGood else { throw StoreError(.invalidArgument, what()) }
         }
         if let memoryLimit {
             try require(

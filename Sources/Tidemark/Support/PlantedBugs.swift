@@ -50,6 +50,15 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
     /// A page takes in all there is, however few records it may have.
     package static let unboundedPages = PlantedBugs(rawValue: 1 << 17)
 
+    /// Nobody asks which versions of the past merges have dropped.
+    package static let pastUnnoted = PlantedBugs(rawValue: 1 << 18)
+    /// A sweep puts a plain deletion in the place of what has expired, under the same dot.
+    package static let sweepForgetsExpiry = PlantedBugs(rawValue: 1 << 19)
+    /// A bundle is taken in whatever it leaves out.
+    package static let bundleUnchecked = PlantedBugs(rawValue: 1 << 20)
+    /// A record that is refused is left out without a note.
+    package static let refusedUnnoted = PlantedBugs(rawValue: 1 << 21)
+
     /// All of them by name.
     package static let named: [(name: String, bug: PlantedBugs)] = [
         ("skipVectorJoin", .skipVectorJoin),
@@ -70,6 +79,10 @@ package struct PlantedBugs: OptionSet, Hashable, Sendable {
         ("scopeDropsWhatMatches", .scopeDropsWhatMatches),
         ("outcomeWithoutJournal", .outcomeWithoutJournal),
         ("unboundedPages", .unboundedPages),
+        ("pastUnnoted", .pastUnnoted),
+        ("sweepForgetsExpiry", .sweepForgetsExpiry),
+        ("bundleUnchecked", .bundleUnchecked),
+        ("refusedUnnoted", .refusedUnnoted),
     ]
 }
 

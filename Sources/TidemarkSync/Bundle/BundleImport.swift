@@ -39,7 +39,7 @@ struct BundleImport: Sendable {
         do throws(SyncError) {
             let bundle = try BundleFile(path: path)
             do throws(SyncError) {
-                return .success(try await take(bundle))
+                return .success(try await takeUntilJudged(bundle))
             } catch {
                 let summary = bundle.summary
                 throw error.located(peer: summary.sender.description, dataset: summary.dataset)
@@ -47,6 +47,22 @@ struct BundleImport: Sendable {
         } catch {
             return .failure(error)
         }
+    }
+
+    /// Deletions may be forgotten here while the pages are taken in, and then it must be found out
+    /// anew which of them the maker lacked: as in an exchange, the import begins again.
+    private func takeUntilJudged(_ bundle: BundleFile) async throws(SyncError) -> SyncResult {
+        for _ in 0..<options.attemptsMax {
+            do throws(SyncError) {
+                return try await take(bundle)
+            } catch {
+                guard error.isOfLateness else { throw error }
+            }
+        }
+        throw SyncError(
+            .contended,
+            "another exchange of the dataset has come half-way to forgotten deletions; import the "
+                + "bundle again when it is over")
     }
 
     private func take(_ bundle: BundleFile) async throws(SyncError) -> SyncResult {
@@ -183,6 +199,7 @@ struct BundleImport: Sendable {
             }
             return
         }
+        if store.has(.bundleUnchecked) { return }
         guard bundle.since <= standing.pulledThrough else {
             throw wrong(
                 bundle,

@@ -160,7 +160,9 @@ extension SyncResponder {
         let plan: Plan
         do throws(SyncError) {
             // No vector is joined before the last page.
-            if request.page.isLast { try forgetSupersededConflicts(of: dataset) }
+            if request.page.isLast {
+                try forgetSuperseded(of: dataset, pushing: request.address.from)
+            }
             plan = try apply(request, to: dataset, checkpoint, isPart: isPart)
         } catch {
             guard error.isOfLateness else { throw error }
@@ -169,13 +171,17 @@ extension SyncResponder {
         return try answer(plan.outcome, after: plan, request, dataset)
     }
 
-    /// What waits since this store asked somebody may have been settled by others since. As long
-    /// as it waited, nothing that an asker has seen would ever be claimed by one who asks nobody.
-    private func forgetSupersededConflicts(of dataset: Dataset) throws(SyncError) {
+    /// What waits or was refused since this store asked somebody, or took in a bundle, may have
+    /// been settled or brought by others since. As long as it is noted, nothing that an asker has
+    /// seen would ever be claimed by one who asks nobody.
+    private func forgetSuperseded(
+        of dataset: Dataset, pushing peer: ReplicaID
+    ) throws(SyncError) {
         try engine(dataset.name) { () throws(StoreError) in
-            guard try !TimedNotes(which: .pending, dataset: dataset).isEmpty() else { return }
-            try PendingBook.forgetSuperseded(
-                in: dataset, disputed: Set(BatonBook(dataset).disputed))
+            guard try dataset.holdsBackVectors() else { return }
+            let disputed = Set(try BatonBook(dataset).disputed)
+            try PendingBook.forgetSuperseded(in: dataset, disputed: disputed)
+            try FailedBook.forgetSuperseded(in: dataset, disputed: disputed, peer: peer)
         }
     }
 

@@ -35,7 +35,7 @@ extension SyncSession {
     func notes(
         onRefused refused: [(record: Record, error: SyncError)]
     ) throws(SyncError) -> [SystemNote] {
-        guard let first = refused.first else { return [] }
+        guard let first = refused.first, !store.has(.refusedUnnoted) else { return [] }
         let failures = refused.map {
             (key: $0.record.key, write: $0.record.version.dot, error: $0.error)
         }
@@ -83,14 +83,19 @@ extension SyncSession {
 
     // MARK: - Incoming
 
-    /// Asks for what is due by its keys, and lets go of what has been superseded. Any peer is
-    /// asked: the one that had the version may be gone, or have another id.
+    /// Asks for what is due by its keys, and lets go of what has been superseded, or was had by a
+    /// peer that was given up. Any peer is asked: the one that had the version may be gone, or have
+    /// another id.
     ///
     /// What a deletion of the dataset has seen is due with the peer that had it, also if it was
     /// given up: mostly the peer has it no more. It may, since a version that has won over another
     /// one lives on if the deletion had not seen that one. And a deletion that has not seen it, as
     /// one made here, leaves it there.
     func reviewIncoming() async throws(SyncError) {
+        let disputed = doubts.ours.union(doubts.theirs)
+        try engine(dataset.name) { () throws(StoreError) in
+            try FailedBook.forgetSuperseded(in: dataset, disputed: disputed, peer: peer)
+        }
         let book = try openBook(.incoming)
         guard !book.entries.isEmpty else { return }
         // What this peer has of them was refused after somebody asked to try again.
@@ -99,25 +104,13 @@ extension SyncSession {
         let wiped = try engine(dataset.name) { () throws(StoreError) in
             try dataset.knowledge().lifecycle.wiped
         }
-        var superseded: [FailedRecord] = []
         var due: [FailedRecord] = []
-        for entry in book.entries {
-            let local = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.storedRecord(for: entry.key)
-            }
-            let isSeen = local?.version.vector.contains(entry.write) ?? false
-            if isSeen, !doubts.contain(entry.write) {
-                superseded.append(entry)
-            } else if entry.state == .due {
-                if !isOneWay, !refused.contains(entry.key) { due.append(entry) }
-            } else if entry.peer == peer, !isOneWay, wiped.contains(entry.write) {
+        for entry in book.entries where !isOneWay {
+            if entry.state == .due {
+                if !refused.contains(entry.key) { due.append(entry) }
+            } else if entry.peer == peer, wiped.contains(entry.write) {
                 due.append(entry)
             }
-        }
-        try engine(dataset.name) { () throws(StoreError) in
-            var batch = ReplicationBatch()
-            batch.notes = try book.notes(removing: superseded)
-            if !batch.notes.isEmpty { _ = try dataset.replicate(batch) }
         }
         // Versions of several peers may be due of one key.
         var keys: Set<[UInt8]> = []
@@ -249,16 +242,18 @@ extension SyncSession {
         noteFailed(records.map { (key: $0.key, error: error.of($0.key)) })
     }
 
-    /// Lets go of what has another version now, and sends what is due by itself.
+    /// Lets go of what has another version now, or was for a peer that was given up, and sends what
+    /// is due by itself.
     func reviewOutgoing() async throws(SyncError) {
         let book = try openBook(.outgoing)
         guard !book.entries.isEmpty else { return }
         let refused = Set(try openBook(.incoming).held(from: peer).keys)
-        for entry in book.entries where entry.peer == peer {
+        let givenUp = try givenUpPeers()
+        for entry in book.entries where entry.peer == peer || givenUp.contains(entry.peer) {
             let record = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.storedRecord(for: entry.key)
             }
-            if let record, record.version.dot == entry.write {
+            if entry.peer == peer, let record, record.version.dot == entry.write {
                 // What it was in conflict with may have gone.
                 let isFree = entry.code == .conflictPending && !refused.contains(entry.key)
                 let isDue = entry.state == .due || entry.state == .waiting && isFree
@@ -269,6 +264,30 @@ extension SyncSession {
                 batch.notes = try book.notes(removing: [entry])
                 _ = try dataset.replicate(batch)
             }
+        }
+    }
+
+    /// Of a part, which has no place to leave a record out: if somebody has what the peer refused
+    /// while all was kept tried again, all is handed on from the beginning.
+    func handOnAnewWhatIsDue() throws(SyncError) {
+        let book = try openBook(.outgoing)
+        let due = book.entries.filter { $0.peer == peer && $0.state == .due }
+        guard !due.isEmpty else { return }
+        try engine(dataset.name) { () throws(StoreError) in
+            var checkpoint = try dataset.checkpoint(for: peer)
+            checkpoint.pushedThrough = .zero
+            var batch = ReplicationBatch()
+            batch.checkpoint = (peer, checkpoint)
+            batch.notes = try book.notes(removing: due)
+            _ = try dataset.replicate(batch)
+        }
+    }
+
+    /// What failed with them is over: if they come again no position of before counts, so that all
+    /// they have, or lack, is exchanged anew. The peer of this exchange has come again.
+    private func givenUpPeers() throws(SyncError) -> Set<ReplicaID> {
+        try engine(dataset.name) { () throws(StoreError) in
+            try dataset.retiredPeers().subtracting([peer])
         }
     }
 

@@ -58,6 +58,7 @@ extension SyncSession {
     func begin(
         _ book: PartBook, _ greeting: DatasetGreeting?
     ) throws(SyncError) {
+        try handOnAnewWhatIsDue()
         let (checkpoint, stored) = try engine(dataset.name) { () throws(StoreError) in
             (try dataset.checkpoint(for: peer), try book.progress(with: peer))
         }

@@ -132,6 +132,34 @@ struct FailedBook {
         }
     }
 
+    /// Lets go of incoming failures that what is here has superseded, and of those of peers that
+    /// were given up: if such a peer comes again no position of before counts, so that all it has
+    /// is told anew. O(entries).
+    ///
+    /// - Parameters:
+    ///   - disputed: ids under which a dot may name two writes: what failed under one of them is
+    ///     not taken for superseded.
+    ///   - peer: whose exchange this is: it has come again, or is yet to be known.
+    static func forgetSuperseded(
+        in dataset: Dataset, disputed: Set<ReplicaID>, peer: ReplicaID
+    ) throws(StoreError) {
+        let book = try FailedBook(dataset, .incoming)
+        guard !book.entries.isEmpty else { return }
+        let givenUp = try dataset.retiredPeers().subtracting([peer])
+        var superseded: [FailedRecord] = []
+        for entry in book.entries {
+            let local = try dataset.storedVersion(of: entry.key)
+            let isSeen = local?.version.vector.contains(entry.write) ?? false
+            if isSeen && !disputed.contains(entry.write.replica) || givenUp.contains(entry.peer) {
+                superseded.append(entry)
+            }
+        }
+        guard !superseded.isEmpty else { return }
+        var batch = ReplicationBatch()
+        batch.notes = try book.notes(removing: superseded)
+        _ = try dataset.replicate(batch)
+    }
+
     func note(_ entry: FailedRecord) throws(StoreError) -> SystemNote {
         SystemNote(in: try list.home(), key: list.key(at: entry.since), value: entry.encoded)
     }

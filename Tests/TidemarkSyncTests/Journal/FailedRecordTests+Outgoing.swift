@@ -76,4 +76,80 @@ extension FailedRecordTests {
         #expect(result.isComplete && result.pushed == 2)
         try expectEqual([a, b])
     }
+
+    // MARK: - Peers that are given up
+
+    /// What was refused of a peer that is gone for good would be asked for for ever, and nobody's
+    /// vector joined for as long.
+    @Test func whatWasRefusedOfAPeerThatIsGivenUpIsOver() async throws {
+        try put("fine", c, "other")
+        try put("bad", b)
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
+        try await a.dataset().synchronize(with: c.transport)
+        #expect(try failed(a).peer == b.store.replicaID)
+        #expect(try !a.dataset().vector.covers(c.dataset().vector))
+        #expect(try a.dataset().retire(b.store.replicaID))
+        try await a.dataset().synchronize(with: c.transport)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try a.dataset().vector.covers(c.dataset().vector))
+        // It comes again all the same, and what it has is new.
+        try await expectFailure(.recordRefused, a, b.transport, gate.options())
+        gate.open()
+        try a.dataset().retryFailedRecords()
+        try await a.dataset().synchronize(with: b.transport, options: gate.options())
+        #expect(try a.dataset().text("key") == "bad")
+        try expectEqual([a, b])
+    }
+
+    @Test func whatAPeerRefusedThatIsGivenUpIsOver() async throws {
+        try put("bad", a)
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, gate.before(b))
+        #expect(try failed(a).direction == .outgoing)
+        #expect(try a.dataset().retire(b.store.replicaID))
+        try await a.dataset().synchronize(with: c.transport)
+        #expect(try a.dataset().failedRecords().isEmpty)
+        gate.open()
+        try await a.dataset().synchronize(with: gate.before(b))
+        try expectEqual([a, b, c])
+    }
+
+    // MARK: - Who asks nobody, and who keeps a part
+
+    /// A hub would go on holding back its vector because of a record that it has.
+    @Test func whatWasRefusedOfABundleIsOverOnceItIsPushed() async throws {
+        try put("bad", b)
+        let path = b.directory.path + "/bundle"
+        try b.store.exportBundle(of: "notes", to: path)
+        let gate = RecordGate()
+        await #expect(throws: SyncError.self) {
+            try await a.store.importBundle(from: path, options: gate.options())
+        }
+        #expect(try failed(a).code == .recordRefused)
+        for _ in 0..<2 { try await b.dataset().synchronize(with: a.transport) }
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try a.dataset().vector == b.dataset().vector)
+        try expectEqual([a, b])
+    }
+
+    /// What the peer refused while all was kept lies behind the position of a part, which would
+    /// never look at it again.
+    @Test func whatThePeerRefusedIsHandedOnByAPart() async throws {
+        try put("bad", a)
+        try put("fine", a, "other")
+        let gate = RecordGate()
+        try await expectFailure(.recordRefused, a, gate.before(b))
+        try a.dataset().setSyncScope(.nothing, leaving: .drop)
+        try await a.dataset().synchronize(with: gate.before(b))
+        #expect(try failed(a).keyText == "key")
+        try a.dataset().retryFailedRecords()
+        try await expectFailure(.recordRefused, a, gate.before(b))
+        #expect(try a.dataset().text("key") == "bad")
+        gate.open()
+        try await a.dataset().synchronize(with: gate.before(b))
+        #expect(try b.dataset().text("key") == "bad")
+        #expect(try a.dataset().failedRecords().isEmpty)
+        #expect(try a.dataset().text("key") == nil)
+    }
 }
