@@ -212,10 +212,14 @@ extension World {
                 let hasOutlived =
                     early.version.time < late.version.time && late.version.time.isOutliving
                     && (late.value == nil || late.value == early.value)
-                // One clock may have come by its expiry, and the other one not.
+                // One clock may have come by its expiry, and the other one not; and what was dead
+                // elsewhere is buried without it.
+                let isDead = here.value == nil && there.value == nil
                 let isSame =
-                    here.version.time == there.version.time && here.expiresAt == there.expiresAt
-                    && (here.value == there.value || here.expiresAt != nil)
+                    here.version.time == there.version.time
+                    && (isDead
+                        || here.expiresAt == there.expiresAt
+                            && (here.value == there.value || here.expiresAt != nil))
                 if !isSame, !hasOutlived {
                     fail(
                         .dotUsedTwice,
