@@ -10,9 +10,7 @@ extension SimulationSettings {
         if !policy.isUnion, random.below(4) > 0 { policy = .lastWriterWins }
         if traits.contains(.lateComers) { tombstoneAge = .seconds(60) }
         if traits.contains(.clocks) { clockAheadMax = 300_000 }
-        if traits.contains(.values), !traits.contains(.expiry) {
-            policy = random.oneIn(2) ? .autoMerge : .mergeable
-        }
+        if traits.contains(.values) { policy = random.oneIn(2) ? .autoMerge : .mergeable }
         // What is united has no expiry of its own: only the last writer's counts.
         if traits.contains(.expiry) { policy = .lastWriterWins }
         if traits.contains(.pending) { policy = random.oneIn(2) ? .stopping : .leaving }
@@ -191,7 +189,7 @@ enum TraitSteps {
                 let carriage = Carriage(
                     from: from, to: to, dataset: dataset(),
                     kind: random.element(of: BundleKind.allCases),
-                    duration: UInt64(random.below(random.oneIn(3) ? 2_000 : 50)),
+                    duration: UInt64(random.below(random.oneIn(3) ? Carriage.durationMax : 50)),
                     damage: random.oneIn(8) ? random.next() : nil)
                 insert(.carry(carriage), into: &steps)
                 // The same once more, or by another way before it.

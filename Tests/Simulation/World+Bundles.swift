@@ -25,7 +25,7 @@ package struct Carriage: Hashable, Sendable, CustomStringConvertible {
     /// Where a bit of it turns over; nil if it arrives as it was made.
     package let damage: UInt64?
 
-    static let durationMax: UInt64 = 2_000
+    static let durationMax = 2_000
 
     package var description: String {
         "\(from) > \(to): bundle of d\(dataset), \(kind), in \(duration) ms"
@@ -47,20 +47,18 @@ extension World {
             SimulatedReplica.name(carriage.dataset),
             BundlePair(receiver: carriage.to, dataset: carriage.dataset)
         )
-        let limits = SyncResponder.Limits()
         bundleCount += 1
         do throws(SyncError) {
             let path = try bundlePath(bundleCount)
             let summary: BundleSummary
             switch carriage.kind {
-            case .whole: summary = try store.exportBundle(of: name, to: path, limits: limits)
+            case .whole: summary = try store.exportBundle(of: name, to: path)
             case .next:
                 summary = try store.exportBundle(
-                    of: name, to: path, since: sender.bundledThrough[pair] ?? .zero,
-                    limits: limits)
+                    of: name, to: path, since: sender.bundledThrough[pair] ?? .zero)
             case .forReceiver:
                 guard let id = replicas[carriage.to].lastID, id != store.replicaID else { return }
-                summary = try store.exportBundle(of: name, to: path, for: id, limits: limits)
+                summary = try store.exportBundle(of: name, to: path, for: id)
             }
             guard sender.remains == nil else { return }
             sender.bundledThrough[pair] = summary.through

@@ -239,23 +239,7 @@ extension World {
     ) {
         // What is in doubt is written anew, as if it had seen less.
         guard isOrderly else { return }
-        guard let record else {
-            if let lost = required.first(where: { !$0.isDeletion }),
-                !model.deletedKeys.contains(key)
-            {
-                fail(.lostWrite, "\(key): nothing in place of write \(lost.number)")
-            }
-            return
-        }
-        for write in required
-        where !record.version.vector.contains(write.version.dot)
-            && !forgotten.vector.contains(write.version.dot)
-        {
-            return fail(
-                .lostWrite,
-                "\(key): \(Self.text(record)) has not seen write \(write.number) "
-                    + "\(write.version.dot)")
-        }
+        guard let record = recordThatHasSeenAll(key, record, required, forgotten) else { return }
         let earliest = replicas.map(\.earliestClock).min() ?? 0
         let believed = earliest + settings.clockAheadMax
         let isDeletion = record.value == nil

@@ -339,11 +339,6 @@ extension StoreError {
 extension StoreOptions {
     /// - Throws: `invalidArgument` naming the option and its range.
     package func check() throws(StoreError) {
-        func require(
-            _ isGood: Bool, _ what: @autoclosure () -> String
-        ) throws(StoreError) {
-            guard isGood else { throw StoreError(.invalidArgument, what()) }
-        }
         try require(
             author.utf8.count <= Limits.authorBytesMax,
             "the option author has \(author.utf8.count) bytes; allowed are "

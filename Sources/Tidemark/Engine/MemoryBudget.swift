@@ -73,13 +73,13 @@ struct MemoryBudget {
 }
 
 extension StoreOptions {
+    /// The words are made only where something is wrong: each opening asks.
+    func require(_ isGood: Bool, _ what: @autoclosure () -> String) throws(StoreError) {
+        guard isGood else { throw StoreError(.invalidArgument, what()) }
+    }
+
     /// - Throws: `invalidArgument` naming the option and its range.
     func checkMemory() throws(StoreError) {
-        func require(
-            _ isGood: Bool, _ what: @autoclosure () -> String
-        ) throws(StoreError) {
-            guard isGood else { throw StoreError(.invalidArgument, what()) }
-        }
         if let memoryLimit {
             try require(
                 Limits.memoryLimit.contains(memoryLimit),

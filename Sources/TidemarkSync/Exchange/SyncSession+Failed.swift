@@ -92,9 +92,8 @@ extension SyncSession {
     /// one lives on if the deletion had not seen that one. And a deletion that has not seen it, as
     /// one made here, leaves it there.
     func reviewIncoming() async throws(SyncError) {
-        let disputed = doubts.ours.union(doubts.theirs)
         try engine(dataset.name) { () throws(StoreError) in
-            try FailedBook.forgetSuperseded(in: dataset, disputed: disputed, peer: peer)
+            try FailedBook.forgetSuperseded(in: dataset, disputed: doubts.ids, peer: peer)
         }
         let book = try openBook(.incoming)
         guard !book.entries.isEmpty else { return }
@@ -248,7 +247,9 @@ extension SyncSession {
         let book = try openBook(.outgoing)
         guard !book.entries.isEmpty else { return }
         let refused = Set(try openBook(.incoming).held(from: peer).keys)
-        let givenUp = try givenUpPeers()
+        let givenUp = try engine(dataset.name) { () throws(StoreError) in
+            try dataset.givenUpPeers(besides: peer)
+        }
         for entry in book.entries where entry.peer == peer || givenUp.contains(entry.peer) {
             let record = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.storedRecord(for: entry.key)
@@ -280,14 +281,6 @@ extension SyncSession {
             batch.checkpoint = (peer, checkpoint)
             batch.notes = try book.notes(removing: due)
             _ = try dataset.replicate(batch)
-        }
-    }
-
-    /// What failed with them is over: if they come again no position of before counts, so that all
-    /// they have, or lack, is exchanged anew. The peer of this exchange has come again.
-    private func givenUpPeers() throws(SyncError) -> Set<ReplicaID> {
-        try engine(dataset.name) { () throws(StoreError) in
-            try dataset.retiredPeers().subtracting([peer])
         }
     }
 

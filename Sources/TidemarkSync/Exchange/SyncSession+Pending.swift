@@ -102,9 +102,8 @@ extension SyncSession {
 
     /// As the book does, where neither side disputes an id.
     func forgetSuperseded() throws(SyncError) {
-        let disputed = doubts.ours.union(doubts.theirs)
         try engine(dataset.name) { () throws(StoreError) in
-            try PendingBook.forgetSuperseded(in: dataset, disputed: disputed)
+            try PendingBook.forgetSuperseded(in: dataset, disputed: doubts.ids)
         }
     }
 

@@ -133,8 +133,7 @@ struct FailedBook {
     }
 
     /// Lets go of incoming failures that what is here has superseded, and of those of peers that
-    /// were given up: if such a peer comes again no position of before counts, so that all it has
-    /// is told anew. O(entries).
+    /// were given up. O(entries).
     ///
     /// - Parameters:
     ///   - disputed: ids under which a dot may name two writes: what failed under one of them is
@@ -145,7 +144,7 @@ struct FailedBook {
     ) throws(StoreError) {
         let book = try FailedBook(dataset, .incoming)
         guard !book.entries.isEmpty else { return }
-        let givenUp = try dataset.retiredPeers().subtracting([peer])
+        let givenUp = try dataset.givenUpPeers(besides: peer)
         var superseded: [FailedRecord] = []
         for entry in book.entries {
             let local = try dataset.storedVersion(of: entry.key)
@@ -167,6 +166,16 @@ struct FailedBook {
     func notes(removing entries: [FailedRecord]) throws(StoreError) -> [SystemNote] {
         guard !entries.isEmpty, let home = try list.existing() else { return [] }
         return entries.map { SystemNote(in: home, key: list.key(at: $0.since), value: nil) }
+    }
+}
+
+extension Dataset {
+    /// What failed with them is over: if they come again no position of before counts, so that all
+    /// they have, or lack, is exchanged anew.
+    ///
+    /// - Parameter peer: of this exchange; it has come again.
+    func givenUpPeers(besides peer: ReplicaID) throws(StoreError) -> Set<ReplicaID> {
+        try retiredPeers().subtracting([peer])
     }
 }
 

@@ -37,6 +37,9 @@ struct Doubts {
     /// The peer has heard that all of its own are settled.
     mutating func endTheirs() { theirs = [] }
 
+    /// All of them, whichever side disputes them.
+    var ids: Set<ReplicaID> { ours.union(theirs) }
+
     /// Whether a write may be another one on the other side.
     func contain(_ dot: Dot) -> Bool {
         ours.contains(dot.replica) || theirs.contains(dot.replica)
