@@ -18,13 +18,16 @@ extension Dataset {
     }
 
     /// Lets the next exchanges try a record again: an incoming one is asked for by its key, of any
-    /// peer, an outgoing one is sent by itself to the peer that it failed with.
+    /// peer; an outgoing one is put at the end of the order of change, so that the peer that it
+    /// failed with meets it again, whichever of the two begins. O(log n), and of an outgoing one
+    /// the value is written once more.
     ///
     /// - Returns: false if it is not in the list any more.
     /// - Throws: what `put` throws.
     @discardableResult
     public func retry(_ failed: FailedRecord) throws(StoreError) -> Bool {
-        try change(failed, to: .due)
+        guard failed.direction == .outgoing else { return try change(failed, to: .due) }
+        return try FailedBook.handOnAnew(failed, in: self)
     }
 
     /// The same for all that wait.

@@ -128,7 +128,7 @@ struct SimulateRun {
         say("\(shortest.count) of \(steps.count) steps, after \(shrinker.runCount) runs:")
         for step in shortest { say("  \(step)") }
         say("the trace of these:")
-        outcome.trace.lines.suffix(200).forEach { say("  \($0)") }
+        outcome.trace.lines.suffix(1_000).forEach { say("  \($0)") }
         say("again: \(repetition(of: seed))")
     }
 

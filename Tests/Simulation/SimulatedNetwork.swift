@@ -87,6 +87,8 @@ final class SimulatedLink: @unchecked Sendable {
         simulation.followHeld(to, isAnswering: true)
         var answer = responder.respond(to: request)
         simulation.followHeld(to, isAnswering: true)
+        // What a part has just handed over may have something else in its place soon.
+        if simulation.replicas[from].mayBePart { simulation.noteHandedOver(to) }
         if isLarge { spoilBlocks(in: &answer) }
         simulation.note("\(from) > \(to) \(Self.name(request)), \(Self.name(answer))")
         // What it did it did, but its answer died with it.

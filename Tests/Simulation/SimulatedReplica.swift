@@ -27,9 +27,9 @@ final class SimulatedReplica: @unchecked Sendable {
     var hasBackup = false
     /// Whether its disk went back in time, or was copied: then it may have to take a new id.
     var mayRenew = false
-    /// How often it was put back to an earlier moment, or became a copy.
-    var returnCount = 0
-    /// Datasets of which it knew nothing then, by their names, each with the last such return.
+    /// How often it was opened.
+    var openCount = 0
+    /// Datasets of which it knew nothing then, by their names, each with the last such opening.
     var lackedAt: [String: Int] = [:]
     var lastID: ReplicaID?
     /// Writes, by their number in the model, that the loss of power may still undo.

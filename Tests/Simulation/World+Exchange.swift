@@ -24,7 +24,7 @@ extension World {
         let isLarge = settings.largeDataset != nil
         let pageRecordsMax = isLarge ? max(pageRecordsMax, 200) : pageRecordsMax
         let incarnation = asker.incarnation
-        let returnCount = replicas[to].returnCount
+        let openCount = replicas[to].openCount
         let link = SimulatedLink(
             self, from: from, to: to, weather, pageRecordsMax: pageRecordsMax)
         let options = exchangeOptions(pageRecordsMax: pageRecordsMax, from)
@@ -34,7 +34,7 @@ extension World {
             note("\(from) > \(to) ended: \(Self.summary(outcome))\(isAlive ? "" : ", dead")")
             followHeld(from, isAnswering: false)
             followHeld(to, isAnswering: true)
-            if isAlive { check(outcome, from: from, to: to, weather, since: returnCount) }
+            if isAlive { check(outcome, from: from, to: to, weather, since: openCount) }
             completion?(outcome)
         }
         Task(executorPreference: executor) {
@@ -113,10 +113,10 @@ extension World {
         noteHandedOver(index)
     }
 
-    /// - Parameter returnCount: how often the asked side had gone back when the exchange began.
+    /// - Parameter openCount: how often the asked side had been opened when the exchange began.
     private func check(
         _ outcome: ExchangeOutcome, from: Int, to: Int, _ weather: Weather,
-        since returnCount: Int
+        since openCount: Int
     ) {
         for index in [from, to] { checkAfterExchange(index) }
         switch outcome {
@@ -127,14 +127,14 @@ extension World {
             if !settings.traits.isEmpty { keepDigests(from, to) }
         case .failure(let error):
             failedExchangeCount += 1
-            if !isExplained(error, from, to, weather, since: returnCount) {
+            if !isExplained(error, from, to, weather, since: openCount) {
                 fail(.syncFailure, "\(from) > \(to): \(error.code): \(error)")
             }
         }
     }
 
     private func isExplained(
-        _ error: SyncError, _ from: Int, _ to: Int, _ weather: Weather, since returnCount: Int
+        _ error: SyncError, _ from: Int, _ to: Int, _ weather: Weather, since openCount: Int
     ) -> Bool {
         switch error.code {
         case .unreachable, .contended, .peerChanged: return true
@@ -149,16 +149,16 @@ extension World {
         // Its own store failed, or the peer's did.
         case .store: return replicas[from].isDiskFull
         case .peerFailed:
-            // While the exchange was under way the peer went back to before it had the dataset. It
-            // says so, and the next exchange makes it there.
+            // While the exchange was under way the peer lost its power, or its disk was put back,
+            // to before it had the dataset. It says so, and the next exchange makes it there.
             let lackedAt = error.dataset.flatMap { replicas[to].lackedAt[$0] } ?? 0
-            return replicas[to].hasBeenFull || lackedAt > returnCount
+            return replicas[to].hasBeenFull || lackedAt > openCount
         default: return false
         }
     }
 
     /// What a part made of a conflict is known from whom it was handed to.
-    private func noteHandedOver(_ index: Int) {
+    func noteHandedOver(_ index: Int) {
         guard settings.policy.isUnion, settings.traits.contains(.parts) else { return }
         attempt("reading \(index)") { () throws(StoreError) in
             for key in allKeys { try noteHandedOver(replicas[index], key) }

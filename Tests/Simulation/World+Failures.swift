@@ -9,6 +9,15 @@ extension World {
         attempt("opening \(replica.index)") { () throws(StoreError) in try replica.open() }
         note("\(replica.index): opened as \(replica.lastID.map { "\($0)" } ?? "nothing")")
         checkJournal(replica.index)
+        replica.openCount += 1
+        guard replica.isUp else { return }
+        attempt("looking for datasets") { () throws(StoreError) in
+            // The large dataset is none of those that are counted.
+            let last = settings.largeDataset ?? settings.datasetCount - 1
+            for dataset in 0...last where try replica.knowledge(dataset) == nil {
+                replica.lackedAt[SimulatedReplica.name(dataset)] = replica.openCount
+            }
+        }
     }
 
     // MARK: - Ends
@@ -226,13 +235,7 @@ extension World {
         replica.hasBackup = replica.snapshot != nil
         (replica.moments, replica.bundledThrough) = ([], [:])
         open(replica)
-        replica.returnCount += 1
         attempt("looking for what is left") { () throws(StoreError) in
-            // The large dataset is none of those that are counted.
-            let last = settings.largeDataset ?? settings.datasetCount - 1
-            for dataset in 0...last where try replica.knowledge(dataset) == nil {
-                replica.lackedAt[SimulatedReplica.name(dataset)] = replica.returnCount
-            }
             for other in replicas { try other.store?.sync() }
             // Also what is not durable yet: it becomes so where it is, which is nowhere.
             for (index, write) in model.writes.enumerated() {

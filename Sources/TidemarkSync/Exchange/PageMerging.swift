@@ -87,13 +87,16 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) -> Plan? in
             let book = try BatonBook(dataset)
             guard book.disputed.isEmpty else { return nil }
+            // What is to be given anew is found on the general way.
+            let holdsBack = try dataset.holdsBackVectors()
+            if holdsBack, try !FailedBook(dataset, .incoming).isEmpty { return nil }
             // Before the page is applied: if it changes meanwhile, the plan claims less.
             let lifecycle = try dataset.knowledge().lifecycle
             var end = MergeEnd(
                 peer: request.address.from, through: request.page.through,
                 vector: request.page.knowledge.vector, isLast: joinsVector,
                 acknowledged: request.acknowledged)
-            if try dataset.holdsBackVectors() { end.isLast = false }
+            if holdsBack { end.isLast = false }
             end.notes = try book.notes(taking: request.page.knowledge.batons, settling: [])
             if !arrived.items.isEmpty {
                 end.traces = try ArrivalLog(dataset, journal).notes(

@@ -29,6 +29,9 @@ extension SyncResponder {
             if isRemembered {
                 try acknowledge(request.since, of: request.address.from, isPart: false, dataset)
             }
+            let failed = try failed(
+                with: request.address.from,
+                seen: request.disputed.isEmpty ? request.vector : VersionVector(), dataset)
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             let page = try dataset.writtenPage(
                 since: request.since, recordsMax: dataset.recordsPerPage(atMost: recordsMax),
@@ -36,14 +39,23 @@ extension SyncResponder {
                 excluding: request.isAfresh ? VersionVector() : request.vector, after: [])
             var told = try dataset.told(page, isDrawing: isRemembered)
             // What was left out of what we pushed to the asker lies before its position.
-            let failed = try FailedBook(dataset, .outgoing)
-            if failed.holdsBack(from: request.address.from) {
+            if try failed.holdsBack(from: request.address.from, at: page.through) {
                 told.knowledge.vector = VersionVector()
             }
             // Nobody keeps what is given to it.
             if isRemembered { try store.syncBeforeSending() }
             return PullAnswer(page: told)
         }
+    }
+
+    /// What failed on its way to an asker that has come so far and is not over.
+    func failed(
+        with asker: ReplicaID, seen: VersionVector, _ dataset: Dataset
+    ) throws(StoreError) -> FailedBook {
+        guard asker != .nobody else { return try FailedBook(dataset, .outgoing) }
+        let isDisputing = try !BatonBook(dataset).disputed.isEmpty
+        return try FailedBook.afterForgettingEnded(
+            in: dataset, with: asker, seen: isDisputing ? VersionVector() : seen)
     }
 
     /// Remembers that there is the asker, before it is given anything, and how far it has come. Of
@@ -243,6 +255,8 @@ extension SyncResponder {
                 checkpoint.pushedThrough = knowledge.syncCount
                 try dataset.remember(checkpoint, of: request.address.from)
             }
+            // What was tried again has arrived if the asker has come past it.
+            _ = try failed(with: request.address.from, seen: VersionVector(), dataset)
             try store.sync()
             return PushAnswer(
                 outcome: outcome, appliedAfter: appliedAfter,
@@ -319,6 +333,10 @@ extension SyncResponder {
         if isPart || unsettled.isEmpty, request.acknowledged <= knowledge.syncCount {
             reached.pushedThrough = max(reached.pushedThrough, request.acknowledged)
         }
+        // While an id is disputed no position moves.
+        let mayBegin = !isPart && book.disputed.isEmpty
+        let anew = try mayBegin ? givenAnew(request, to: dataset) : (begins: false, notes: [])
+        if anew.begins { reached.pulledThrough = .zero }
         plan.batch.checkpoint = (request.address.from, reached)
         // Looked at after the checkpoint, which moves in one batch with what waits.
         let holdsBack = try dataset.holdsBackVectors()
@@ -334,8 +352,42 @@ extension SyncResponder {
                 plan.batch.notes = held + notes + arrival
             }
         }
-        plan.outcome = .accepted(changed: changed)
+        plan.batch.notes += anew.notes
+        plan.outcome = anew.begins ? .gap(.zero) : .accepted(changed: changed)
         return plan
+    }
+
+    /// What was refused here of the asker, and is to be tried again, lies before the position of
+    /// its pushes, and this store may never ask it. So once its last page has come, it is told to
+    /// begin anew, and leaves out what our vector says: nothing since the failure. With its next
+    /// last page it has given all that it has, and what has not come by then it has no more.
+    ///
+    /// - Returns: whether it is to begin anew, and notes about what it is to give.
+    private func givenAnew(
+        _ request: PushRequest, to dataset: Dataset
+    ) throws(StoreError) -> (begins: Bool, notes: [SystemNote]) {
+        let asker = request.address.from
+        guard request.page.isLast, asker != .nobody, request.disputed.isEmpty else {
+            return (false, [])
+        }
+        let book = try FailedBook(dataset, .incoming)
+        let brought = Dictionary(
+            request.page.records.map { ($0.key, $0.version.vector) },
+            uniquingKeysWith: { $0.union($1) })
+        var ended: [FailedRecord] = []
+        var awaited: [FailedRecord] = []
+        for var entry in book.entries where entry.peer == asker && entry.state == .due {
+            let isBrought = brought[entry.key]?.contains(entry.write) ?? false
+            if entry.isGivenAnew || request.since == .zero || isBrought {
+                ended.append(entry)
+            } else {
+                entry.isGivenAnew = true
+                awaited.append(entry)
+            }
+        }
+        var notes = try book.notes(removing: ended)
+        for entry in awaited { notes.append(try book.note(entry)) }
+        return (!awaited.isEmpty, notes)
     }
 
     /// Adds to a plan what is to be stored of a page.

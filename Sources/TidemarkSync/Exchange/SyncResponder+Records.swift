@@ -14,6 +14,8 @@ extension SyncResponder {
         return try engine(dataset.name) { () throws(StoreError) -> RecordsAnswer in
             let bytesMax = min(max(1, request.bytesMax), limits.pageBytesMax)
             let countMax = try dataset.recordsPerPage(atMost: limits.pageRecordsMax)
+            // What is held is in none of the records, and is not claimed.
+            let claim = try dataset.vectorWithoutHeld()
             var records: [Record] = []
             var (bytes, answered) = (0, 0)
             for key in request.keys {
@@ -32,7 +34,8 @@ extension SyncResponder {
                 try dataset.remember(
                     try dataset.checkpoint(for: request.address.from), of: request.address.from)
             }
-            let told = try dataset.told(page, isDrawing: isRemembered)
+            var told = try dataset.told(page, isDrawing: isRemembered)
+            told.knowledge.vector = claim
             if isRemembered { try store.syncBeforeSending() }
             return RecordsAnswer(answered: answered, page: told)
         }

@@ -33,10 +33,12 @@ extension SyncResponder {
             let recordsMax = min(request.recordsMax, limits.pageRecordsMax)
             // The asker's position is past what was left out of what we pushed to it: nothing is
             // taken for told, and nothing is claimed.
-            let hasLeftOut = try FailedBook(dataset, .outgoing).holdsBack(from: asker)
-            let isSilent = request.takesOnly || hasLeftOut
+            let failed = try failed(with: asker, seen: VersionVector(), dataset)
+            let end = SyncCount(rawValue: .max)
+            let hasLeftOut = try failed.holdsBack(from: asker, at: end)
+            let mayPassBy = !request.takesOnly && !hasLeftOut
             var pass = ScopedPass(
-                request.scope, isSilent ? nil : request.former,
+                request.scope, mayPassBy ? request.former : nil,
                 recordsMax: try dataset.recordsPerPage(atMost: recordsMax),
                 bytesMax: min(max(1, request.bytesMax), limits.pageBytesMax))
             let claim = try dataset.vectorWithoutHeld()
@@ -46,7 +48,8 @@ extension SyncResponder {
             ) { (change) throws(StoreError) in try pass.take(change) }
             var page = try dataset.told(
                 RecordPage(pass.written, run), isDrawing: asker != .nobody)
-            page.knowledge.vector = isSilent ? VersionVector() : claim
+            let holdsBack = try failed.holdsBack(from: asker, at: page.through)
+            page.knowledge.vector = request.takesOnly || holdsBack ? VersionVector() : claim
             if request.takesOnly { page.knowledge.forgotten = ForgottenDeletions() }
             if asker != .nobody { try store.syncBeforeSending() }
             // After the changes were read, so that none of them was forgotten before unnoticed.

@@ -4,7 +4,7 @@ import Tidemark
 // for it. What keeps them from being lost says `FailedBook`.
 
 extension SyncSession {
-    private func openBook(
+    func failures(
         _ direction: FailedRecord.Direction
     ) throws(SyncError) -> FailedBook {
         try engine(dataset.name) { () throws(StoreError) in
@@ -53,7 +53,7 @@ extension SyncSession {
         onTaken records: [Record], _ plan: PullPlan
     ) throws(SyncError) -> [SystemNote] {
         guard !doubts.isEmpty else { return [] }
-        let book = try openBook(.incoming)
+        let book = try failures(.incoming)
         var taken = Set(records.map(\.key))
         for (record, _) in plan.refused { taken.remove(record.key) }
         for (conflict, _) in plan.pending { taken.remove(conflict.key) }
@@ -68,7 +68,7 @@ extension SyncSession {
     /// whoever has seen the other write would never take it.
     func hasRefusedDisputed() throws(SyncError) -> Bool {
         guard !doubts.theirs.isEmpty else { return false }
-        return try openBook(.incoming).entries.contains {
+        return try failures(.incoming).entries.contains {
             $0.peer == peer && doubts.theirs.contains($0.write.replica)
         }
     }
@@ -95,7 +95,7 @@ extension SyncSession {
         try engine(dataset.name) { () throws(StoreError) in
             try FailedBook.forgetSuperseded(in: dataset, disputed: doubts.ids, peer: peer)
         }
-        let book = try openBook(.incoming)
+        let book = try failures(.incoming)
         guard !book.entries.isEmpty else { return }
         // What this peer has of them was refused after somebody asked to try again.
         let refused = Set(
@@ -148,7 +148,7 @@ extension SyncSession {
     /// - Throws: `conflictPending` if any of them waits now.
     func takeLeftOut(_ keys: [[UInt8]]) async throws(SyncError) -> Bool {
         guard doubts.isEmpty else { return false }
-        let refused = try openBook(.incoming).held(from: peer)
+        let refused = try failures(.incoming).held(from: peer)
         var wanted: [[UInt8]] = []
         for key in keys where refused[key] == nil && waiting.askedFor[key] != result.attempts {
             waiting.askedFor[key] = result.attempts
@@ -198,7 +198,8 @@ extension SyncSession {
 
     /// Which entries end with the answer to a question about their keys. The peer that had the
     /// version says with any answer what it has now, also if that is nothing. Another one may have
-    /// an older version: its answer counts if it descends from the one that is missing.
+    /// an older version: its answer counts if it descends from the one that is missing, or if that
+    /// peer has seen it, and what came of it there is the answer.
     private func ended(
         _ entries: [FailedRecord], by page: RecordPage, _ plan: PullPlan
     ) -> [FailedRecord] {
@@ -211,17 +212,28 @@ extension SyncSession {
             guard !refused.contains(entry.key) else { return false }
             guard entry.peer != peer else { return true }
             let isBrought = brought[entry.key]?.contains(entry.write) ?? false
-            return isBrought && !doubts.contain(entry.write)
+            let isSeen = page.knowledge.vector.contains(entry.write)
+            return (isBrought || isSeen) && !doubts.contain(entry.write)
         }
     }
 
     // MARK: - Outgoing
 
-    /// Of each key the version that is not to be sent to the peer, and whether there is none. What
-    /// a later version of this module has noted counts, too.
-    func heldBack() throws(SyncError) -> (versions: [[UInt8]: Dot], isEmpty: Bool) {
-        let book = try openBook(.outgoing)
-        return (book.held(from: peer), !book.holdsBack(from: peer))
+    /// Of each key the version that is to be left out of what the peer is pushed, and whether it
+    /// has all when it has come to a position in our order of change.
+    func leftOut(
+        at position: SyncCount
+    ) throws(SyncError) -> (versions: [[UInt8]: Dot], isNothing: Bool) {
+        let book = try failures(.outgoing)
+        let holdsBack = try engine(dataset.name) { () throws(StoreError) in
+            try book.holdsBack(from: peer, at: position)
+        }
+        return (book.leftOut(of: peer), !holdsBack)
+    }
+
+    /// Whether anything was left out of what the peer was pushed, and may not have arrived yet.
+    func hasLeftOut() throws(SyncError) -> Bool {
+        try failures(.outgoing).holdsBack(from: peer)
     }
 
     /// Leaves records out of this and later pushes.
@@ -241,116 +253,60 @@ extension SyncSession {
         noteFailed(records.map { (key: $0.key, error: error.of($0.key)) })
     }
 
-    /// Lets go of what has another version now, or was for a peer that was given up, and sends what
-    /// is due by itself.
-    func reviewOutgoing() async throws(SyncError) {
-        let book = try openBook(.outgoing)
-        guard !book.entries.isEmpty else { return }
-        let refused = Set(try openBook(.incoming).held(from: peer).keys)
-        let givenUp = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.givenUpPeers(besides: peer)
-        }
-        for entry in book.entries where entry.peer == peer || givenUp.contains(entry.peer) {
-            let record = try engine(dataset.name) { () throws(StoreError) in
-                try dataset.storedRecord(for: entry.key)
-            }
-            if entry.peer == peer, let record, record.version.dot == entry.write {
-                // What it was in conflict with may have gone.
-                let isFree = entry.code == .conflictPending && !refused.contains(entry.key)
-                let isDue = entry.state == .due || entry.state == .waiting && isFree
-                guard isDue, try await send(record) else { continue }
-            }
-            try engine(dataset.name) { () throws(StoreError) in
-                var batch = ReplicationBatch()
-                batch.notes = try book.notes(removing: [entry])
-                _ = try dataset.replicate(batch)
-            }
-        }
-    }
-
-    /// Of a part, which has no place to leave a record out: if somebody has what the peer refused
-    /// while all was kept tried again, all is handed on from the beginning.
-    func handOnAnewWhatIsDue() throws(SyncError) {
-        let book = try openBook(.outgoing)
-        let due = book.entries.filter { $0.peer == peer && $0.state == .due }
-        guard !due.isEmpty else { return }
-        try engine(dataset.name) { () throws(StoreError) in
-            var checkpoint = try dataset.checkpoint(for: peer)
-            checkpoint.pushedThrough = .zero
-            var batch = ReplicationBatch()
-            batch.checkpoint = (peer, checkpoint)
-            batch.notes = try book.notes(removing: due)
-            _ = try dataset.replicate(batch)
-        }
-    }
-
-    /// Sends one record, claiming nothing about any other.
+    /// Lets go of failures on the way to the peer that are over.
     ///
-    /// - Returns: whether the peer has it, or it has another version now, which is pushed as any.
-    private func send(_ record: Record) async throws(SyncError) -> Bool {
-        let knowledge = try engine(dataset.name) { () throws(StoreError) in
-            let knowledge = try dataset.told(try dataset.knowledge())
-            try store.syncBeforeSending()
-            return knowledge
-        }
-        let pulled = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.checkpoint(for: peer).pulledThrough
-        }
-        let page = RecordPage(
-            records: [record], through: positions.push, isLast: false, knowledge: knowledge)
-        let request = PushRequest(
-            address: address, since: positions.push, acknowledged: pulled, page: page,
-            disputed: doubts.theirs.sorted(), settled: late.judged.forgotten)
-        let failed = (key: record.key, write: record.version.dot)
-        do throws(SyncError) {
-            let answer = try await counted { connection, traffic throws(SyncError) in
-                try await connection.push(request, &traffic)
+    /// - Returns: what is left.
+    @discardableResult
+    func forgetEndedFailures() throws(SyncError) -> FailedBook {
+        let seen = doubts.trusted(remote?.vector ?? VersionVector())
+        let (part, ownIDs) = (part?.record, store.ownIDs)
+        return try engine(dataset.name) { () throws(StoreError) in
+            try FailedBook.afterForgettingEnded(in: dataset, with: peer, seen: seen) { record in
+                guard let part else { return true }
+                return part.handsOn(record.version, ofWhom: ownIDs, to: seen)
+                    || part.scope.keeps(record)
             }
-            remote = answer.knowledge
-            report(.pushing, records: 1)
-            tellPushed(page, answer.outcome)
-            switch answer.outcome {
-            case .accepted(let changed):
-                result.pushed += changed
-                return true
-            case .conflicts, .gap:
-                break
-            case .late:
-                // What follows finds that out, too.
-                return false
-            }
-        } catch {
-            guard error.concernsRecords else { throw error }
-            try leaveOut([failed], error)
-            return false
         }
-        guard try await takeLeftOut([record.key]) else {
-            try leaveOut([failed], .inConflict(record.key))
-            return false
-        }
-        let settled = try engine(dataset.name) { () throws(StoreError) in
-            try dataset.storedRecord(for: record.key)
-        }
-        guard let settled, settled.version.dot == record.version.dot else { return true }
-        return try await send(settled)
     }
 
-    /// After a push met conflicts: leaves out those of our records that are in conflict with what
-    /// was refused here, since no pull brings the peer's version of them.
+    /// Before a push: lets go of what is over, and tries again what was in conflict with what has
+    /// gone from the list since.
+    func reviewOutgoing() throws(SyncError) {
+        let left = try forgetEndedFailures().entries.filter {
+            $0.peer == peer && $0.state == .waiting && $0.code == .conflictPending
+        }
+        guard !left.isEmpty else { return }
+        let refused = try failures(.incoming).held(from: peer)
+        for entry in left where refused[entry.key] == nil {
+            _ = try engine(dataset.name) { () throws(StoreError) in
+                try FailedBook.handOnAnew(entry, in: dataset)
+            }
+        }
+    }
+
+    /// After a push met conflicts: leaves out those of a page that are in conflict with what was
+    /// refused here, since no pull brings the peer's version of them. A held write has no place in
+    /// the order of change, and the book keeps it out of no page: it is withheld in this exchange.
     ///
     /// - Returns: whether these were all, so that the push can go on.
-    func leaveOutRefused(_ keys: [[UInt8]]) throws(SyncError) -> Bool {
-        let refused = Set(try openBook(.incoming).held(from: peer).keys).intersection(keys)
+    func leaveOutRefused(_ keys: [[UInt8]], of page: RecordPage) throws(SyncError) -> Bool {
+        let refused = Set(try failures(.incoming).held(from: peer).keys).intersection(keys)
         guard !refused.isEmpty else { return false }
+        let pushed = Dictionary(
+            page.writes.map { ($0.key, $0.write) }, uniquingKeysWith: { first, _ in first })
+        var settled = 0
         for key in refused.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             let record = try engine(dataset.name) { () throws(StoreError) in
                 try dataset.storedRecord(for: key)
             }
-            if let record, !record.isDropped {
+            if let record, !record.isDropped, record.version.dot == pushed[key] {
                 try leaveOut([(key, record.version.dot)], .inConflict(key))
+                settled += 1
+            } else if waiting.withheld.insert(key).inserted {
+                settled += 1
             }
         }
-        return refused.count == keys.count && keys.count < SyncLimits.conflictKeysMax
+        return settled == keys.count && keys.count < SyncLimits.conflictKeysMax
     }
 
     /// Whether anything that failed with this peer was not given up.
@@ -358,7 +314,7 @@ extension SyncSession {
         _ directions: [FailedRecord.Direction] = FailedRecord.Direction.allCases
     ) throws(SyncError) -> Bool {
         for direction in directions {
-            let book = try openBook(direction)
+            let book = try failures(direction)
             if book.entries.contains(where: { $0.peer == peer && $0.state != .dropped }) {
                 return true
             }

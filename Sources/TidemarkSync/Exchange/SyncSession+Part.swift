@@ -58,7 +58,6 @@ extension SyncSession {
     func begin(
         _ book: PartBook, _ greeting: DatasetGreeting?
     ) throws(SyncError) {
-        try handOnAnewWhatIsDue()
         let (checkpoint, stored) = try engine(dataset.name) { () throws(StoreError) in
             (try dataset.checkpoint(for: peer), try book.progress(with: peer))
         }
@@ -282,7 +281,7 @@ extension SyncSession {
     /// The peer has all that was here while the dataset was whole, unless something of it was left
     /// out.
     private func endHandingOver() throws(SyncError) {
-        guard let part, part.record.isHandingOver, try heldBack().isEmpty else { return }
+        guard let part, part.record.isHandingOver, try !hasLeftOut() else { return }
         try engine(dataset.name) { () throws(StoreError) in
             guard let book = try PartBook(dataset),
                 book.part.generation == part.record.generation
@@ -304,6 +303,8 @@ extension SyncSession {
     func endPart() throws(SyncError) -> Bool {
         try storeProgress()
         try endHandingOver()
+        // No earlier: what is let go was looked for before that was known to have arrived.
+        try forgetEndedFailures()
         guard let part, part.record.isEnding, let whole = part.whole, doubts.theirs.isEmpty else {
             return true
         }

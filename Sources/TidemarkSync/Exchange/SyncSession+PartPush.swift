@@ -89,7 +89,7 @@ extension SyncSession {
         // What was left out while the dataset was whole lies before our position. And who has not
         // heard of deletions that are forgotten here must not take them for seen.
         let mayClaim =
-            try heldBack().isEmpty && now.part.mayClaim(ours, to: peer, theirs)
+            try leftOut(at: page.through).isNothing && now.part.mayClaim(ours, to: peer, theirs)
             && theirs.covers(page.knowledge.forgotten.vector)
         return (page, mayClaim ? ours : VersionVector())
     }
@@ -110,8 +110,8 @@ extension SyncSession {
         let theirs = doubts.trusted(remote?.vector ?? VersionVector())
         let ownIDs = store.ownIDs
         // Its position went past what was left out while the dataset was whole.
-        let isBehind = part.letGoThrough < positions.push
-        let hasLeftOut = try isBehind ? !heldBack().isEmpty : false
+        let failed = try failures(.outgoing)
+        let leftOut = failed.held(from: peer)
         var since = part.letGoThrough
         while since < end {
             let isBefore = since < positions.push
@@ -123,7 +123,12 @@ extension SyncSession {
             }
             since = through
             self.part?.letGoThrough = through
-            if isBefore, hasLeftOut { drops.removeAll { !theirs.contains($0.expected.dot) } }
+            if isBefore {
+                drops.removeAll {
+                    let isThere = failed.hasOthers ? false : leftOut[$0.key] != $0.expected.dot
+                    return !isThere && !theirs.contains($0.expected.dot)
+                }
+            }
             guard !drops.isEmpty else { continue }
             // Another exchange may have brought everything meanwhile, under another scope: what
             // goes now would be missing where the dataset claims to have it.

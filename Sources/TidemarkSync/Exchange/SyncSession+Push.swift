@@ -10,7 +10,7 @@ extension SyncSession {
             try await acknowledge()
             return true
         }
-        try await reviewOutgoing()
+        try reviewOutgoing()
         lastSynced = nil
         try await pushSegments()
         guard try await pushDifferences() else { return false }
@@ -59,6 +59,7 @@ extension SyncSession {
 
     /// Everything was exchanged that can be.
     private func noteEnd() throws(SyncError) {
+        try forgetEndedFailures()
         result.lacksOnlyFailed = try hasFailures()
         result.isComplete = !result.lacksOnlyFailed
     }
@@ -137,9 +138,9 @@ extension SyncSession {
     private func pageToPush(
         _ changes: RecordPage, pulled: SyncCount
     ) throws(SyncError) -> RecordPage {
-        let held = try heldBack()
+        let leftOut = try leftOut(at: changes.through)
         let settles = try !hasRefusedDisputed()
-        let isLast = changes.isLast && held.isEmpty && settles
+        let isLast = changes.isLast && leftOut.isNothing && settles
         let (page, isDurable) = try engine(dataset.name) {
             () throws(StoreError) -> (RecordPage, Bool) in
             // That there is a peer must be known before it has anything: of a dataset that
@@ -148,7 +149,7 @@ extension SyncSession {
             try dataset.remember(try dataset.checkpoint(for: peer), of: peer)
             // After reading, so that all of the page is durable before it leaves.
             var page = try dataset.told(changes)
-            page.leaveOut(held.versions)
+            page.leaveOut(leftOut.versions)
             page.isLast = isLast
             let isDurable = isKnown && !changes.isLast && isCovered(page)
             if !isDurable { try store.syncBeforeSending() }
@@ -226,7 +227,7 @@ extension SyncSession {
         case .conflicts(let keys, let changed):
             result.pushed += changed
             if let waiting = try firstWaiting(of: keys) { throw waiting }
-            if try leaveOutRefused(keys) { return .again }
+            if try leaveOutRefused(keys, of: page) { return .again }
             if try settleHeld(keys) { return .again }
             // At first they are taken for what the peer wrote meanwhile, which a pull brings;
             // unless there is no other attempt.

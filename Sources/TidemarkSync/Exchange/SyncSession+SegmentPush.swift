@@ -46,7 +46,7 @@ extension SyncSession {
             doubts.isEmpty, waiting.withheld.isEmpty, positions.push == .zero,
             remote.map({ $0.syncCount == .zero && $0.vector.isEmpty }) ?? true
         else { return false }
-        guard try heldBack().isEmpty else { return false }
+        guard try !hasLeftOut() else { return false }
         return try syncCount().rawValue >= SyncLimits.segmentChangesMin
     }
 

@@ -1,8 +1,8 @@
 import Tidemark
 
 // Records that were left out of an exchange. Positions move on past them, so they come again only
-// when they are asked for by their keys (incoming) or sent by themselves (outgoing). Until then
-// no vector may claim them:
+// when they are asked for by their keys (incoming) or put at the end of the order of change
+// (outgoing). Until then no vector may claim them:
 // - while the list of incoming ones is not empty, nobody's vector is joined into ours, as while a
 //   conflict waits (`PendingBook`);
 // - while the list of outgoing ones for a peer is not empty, no page that it is sent is marked as
@@ -15,8 +15,12 @@ import Tidemark
 // An entry is under the dataset's name, a byte for the direction (0 incoming, 1 outgoing) and the
 // time since when. Its value is
 //
-//   form (1), state (0 waiting, 1 due, 2 dropped), replica: peer, counted key, replica and varint
-//   counter: the write, counted code, counted message, varint attempts, 8 bytes: last time
+//   form (1), state (0 waiting, 1 due, 2 dropped, 3 due and put at the end, 4 due and given anew),
+//   replica: peer, counted key, replica and varint counter: the write, counted code, counted
+//   message, varint attempts, 8 bytes: last time
+//
+// An outgoing one is due as 3. Where 1 stands it was to be sent by itself, by an earlier version of
+// this module: it waits.
 
 /// What failed in one direction, as of the moment at which this was made.
 struct FailedBook {
@@ -26,7 +30,7 @@ struct FailedBook {
     private(set) var hasOthers = false
     private let direction: FailedRecord.Direction
     private let list: TimedNotes
-    private let dataset: Dataset
+    let dataset: Dataset
 
     /// O(entries).
     init(_ dataset: Dataset, _ direction: FailedRecord.Direction) throws(StoreError) {
@@ -56,15 +60,15 @@ struct FailedBook {
 
     var isEmpty: Bool { entries.isEmpty && !hasOthers }
 
-    /// Of each key the version that is not to be sent to a peer.
+    /// Of each key the version that failed with a peer.
     func held(from peer: ReplicaID) -> [[UInt8]: Dot] {
         var held: [[UInt8]: Dot] = [:]
         for entry in entries where entry.peer == peer { held[entry.key] = entry.write }
         return held
     }
 
-    /// Whether anything was left out of what a peer was pushed. What a later version of this module
-    /// has noted counts, too.
+    /// Whether anything failed with a peer, and is not known to have arrived. What a later version
+    /// of this module has noted counts, too.
     func holdsBack(from peer: ReplicaID) -> Bool {
         hasOthers || entries.contains { $0.peer == peer }
     }
@@ -112,24 +116,37 @@ struct FailedBook {
     static func change(
         _ failed: FailedRecord, to state: FailedRecord.State, in dataset: Dataset
     ) throws(StoreError) -> Bool {
-        let list = Self.list(of: dataset, failed.direction)
-        guard let home = try list.existing() else { return false }
-        let place = list.key(at: failed.since)
+        let home = try list(of: dataset, failed.direction).home()
         while true {
-            guard let line = try home.record(for: place), let bytes = line.value,
-                let known = FailedRecord(
-                    dataset: dataset.name, direction: failed.direction, since: failed.since,
-                    decoding: bytes),
-                known.write == failed.write, known.key == failed.key
-            else { return false }
+            guard let (line, known) = try stored(failed, in: dataset) else { return false }
             do throws(StoreError) {
                 try home.put(
-                    known.changed(state: state).encoded, for: place, ifAt: line.version.dot)
+                    known.changed(state: state).encoded, for: line.key, ifAt: line.version.dot)
                 return true
             } catch {
                 guard error.code == .versionMismatch else { throw error }
             }
         }
+    }
+
+    /// An entry as it is now, and the record that it is in; nil if it is there no more. O(log n).
+    static func stored(
+        _ failed: FailedRecord, in dataset: Dataset
+    ) throws(StoreError) -> (line: Record, entry: FailedRecord)? {
+        let list = list(of: dataset, failed.direction)
+        guard let line = try list.existing()?.record(for: list.key(at: failed.since)),
+            let bytes = line.value,
+            let known = FailedRecord(
+                dataset: dataset.name, direction: failed.direction, since: failed.since,
+                decoding: bytes),
+            known.write == failed.write, known.key == failed.key
+        else { return nil }
+        return (line, known)
+    }
+
+    mutating func remove(_ ended: [FailedRecord]) {
+        let times = Set(ended.map(\.since))
+        entries.removeAll { times.contains($0.since) }
     }
 
     /// Lets go of incoming failures that what is here has superseded, and of those of peers that
@@ -182,12 +199,27 @@ extension Dataset {
 extension FailedRecord {
     private static let form: UInt8 = 1
     private static let states: [State] = [.waiting, .due, .dropped]
+    private static let dueAtEnd: UInt8 = 3
+    private static let dueAnew: UInt8 = 4
 
-    fileprivate var encoded: [UInt8] {
+    private var stateCode: UInt8 {
+        if state == .due, direction == .outgoing { return Self.dueAtEnd }
+        if state == .due, isGivenAnew { return Self.dueAnew }
+        return UInt8(Self.states.firstIndex(of: state) ?? 0)
+    }
+
+    private static func state(_ code: UInt8, _ direction: Direction) -> State? {
+        if code == dueAtEnd { return direction == .outgoing ? .due : nil }
+        if code == dueAnew { return direction == .incoming ? .due : nil }
+        guard let state = states.dropFirst(Int(code)).first else { return nil }
+        return state == .due && direction == .outgoing ? .waiting : state
+    }
+
+    var encoded: [UInt8] {
         var writer = VersionWriter()
         writer.plain {
             $0.put(Self.form)
-            $0.put(UInt8(Self.states.firstIndex(of: state) ?? 0))
+            $0.put(stateCode)
         }
         writer.putReplica(peer)
         writer.plain { $0.putBytes(key) }
@@ -209,18 +241,18 @@ extension FailedRecord {
         do throws(SyncError) {
             var reader = VersionReader(bytes)
             guard try reader.takeCode() == Self.form else { return nil }
-            let state = Int(try reader.takeCode())
-            guard Self.states.indices.contains(state) else { return nil }
+            let code = try reader.takeCode()
+            guard let state = Self.state(code, direction) else { return nil }
             let peer = try reader.takeReplica()
             let key = try reader.plain { reader throws(SyncError) in
                 try reader.takeBytes("key", max: Limits.keyBytesMax)
             }
             let replica = try reader.takeReplica()
             let counter = try reader.plain { reader throws(SyncError) in try reader.takeVarint() }
-            let (code, message) = try reader.plain { reader throws(SyncError) in
-                let code = try reader.takeText("error code", max: 64)
+            let (name, message) = try reader.plain { reader throws(SyncError) in
+                let name = try reader.takeText("error code", max: 64)
                 let text = try reader.takeText("message", max: SyncLimits.reasonBytesMax)
-                return (code, text)
+                return (name, text)
             }
             let attempts = try reader.takeNumber(max: .max)
             let last = try reader.plain { reader throws(SyncError) in
@@ -230,8 +262,9 @@ extension FailedRecord {
             self.init(
                 dataset: dataset, key: key, direction: direction,
                 write: Dot(replica: replica, counter: counter), peer: peer,
-                code: SyncError.Code.named(code), message: message, attempts: attempts,
-                since: since, last: HybridTime(rawValue: last), state: Self.states[state])
+                code: SyncError.Code.named(name), message: message, attempts: attempts,
+                since: since, last: HybridTime(rawValue: last), state: state)
+            isGivenAnew = code == Self.dueAnew
         } catch {
             return nil
         }

@@ -48,6 +48,8 @@ public struct FailedRecord: Hashable, Sendable {
     /// When it last failed.
     public let last: HybridTime
     public let state: State
+    /// Of a due one: whether its peer is giving all anew that is not seen here.
+    var isGivenAnew = false
 
     /// The key as text; nil if it is not UTF-8.
     public var keyText: String? { String(validating: key, as: UTF8.self) }

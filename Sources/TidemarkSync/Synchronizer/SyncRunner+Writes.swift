@@ -109,10 +109,7 @@ extension SyncRunner {
                 let knowledge = try dataset.knowledge()
                 // What nobody has made yet is not deleted.
                 let isDeleted = knowledge.lifecycle.isDeleted && knowledge.lifecycle.time != .zero
-                if !isDeleted, resting[name] == knowledge.syncCount {
-                    let failed = try FailedBook(dataset, .outgoing).entries
-                    return failed.contains { $0.peer == peer && $0.state == .due }
-                }
+                if !isDeleted, resting[name] == knowledge.syncCount { return false }
                 let known = try dataset.checkpoint(for: peer).vector
                 return isDeleted || !known.covers(knowledge.vector)
             }
