@@ -37,6 +37,7 @@ extension World {
         var quietRounds = 0
         for round in 0..<roundsMax {
             var moved = 0
+            sweepWhatPartsAwait()
             // There and back, so that news pass along a whole chain in one round.
             for (one, other) in settings.edges + settings.edges.reversed() {
                 let isForward = round % 2 == 0 || settings.topology == .star

@@ -51,6 +51,14 @@ extension World {
         }
     }
 
+    /// What has expired is told to a part as it is stored. Where what leaves is kept, an older
+    /// version stays as long as what has expired elsewhere is a value outside of the part, and goes
+    /// once somebody has swept it.
+    func sweepWhatPartsAwait() {
+        guard settings.keepsOutside, settings.traits.contains(.expiry) else { return }
+        for replica in replicas { sweep(replica.index) }
+    }
+
     /// Time passes until every clock has come by what is to expire.
     func letRecordsExpire() {
         let now = replicas.map(\.storage.clockMilliseconds).min() ?? lastExpiry

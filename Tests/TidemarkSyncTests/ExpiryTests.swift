@@ -142,4 +142,27 @@ struct ExpiryTests {
         try replicas[1].store.deleteExpired()
         try expectEqual(replicas, "seed \(seed), swept")
     }
+
+    // MARK: - Parts
+
+    /// What leaves the part is kept there, so that the older value stays; until the peer has swept
+    /// the one over which it was.
+    @Test(arguments: [OutOfScopeAction.keep, .drop])
+    func aPartHearsOfASweep(leaving action: OutOfScopeAction) async throws {
+        let (hub, part) = (try Replica(1), try Replica(2))
+        try hub.dataset.put(#"{"c":0}"#, for: "key")
+        try part.dataset.setSyncScope(.field(["c"], .equals(0)), leaving: action)
+        try await part.dataset.synchronize(with: hub.transport)
+        #expect(try part.dataset.text("key") == #"{"c":0}"#)
+        let end = hub.storage.clockMilliseconds + 100
+        try hub.dataset.put(#"{"c":1}"#, for: "key", expiresAt: end)
+        for isExpired in [false, true] {
+            if isExpired { for replica in [hub, part] { replica.wait(100) } }
+            try await part.dataset.synchronize(with: hub.transport)
+            #expect(try part.dataset.text("key") == (action == .keep ? #"{"c":0}"# : nil))
+        }
+        #expect(try hub.store.deleteExpired() == 1)
+        try await part.dataset.synchronize(with: hub.transport)
+        #expect(try part.dataset.text("key") == nil)
+    }
 }
