@@ -39,8 +39,8 @@ struct ExchangeMachineTests {
         #expect(
             all == [
                 .begin, .greet(known: nil), .agree(Self.greeting), .admit, .lifecycle, .bootstrap,
-                .startAfresh, .reconcile, .sweep, .pull, .merge, .push, .compare, .pushOverlooked,
-                .retire, .end,
+                .startAfresh, .reconcile, .sweep, .pull, .settle(hasAll: true), .merge, .push,
+                .compare, .pushOverlooked, .retire, .end,
             ])
     }
 
@@ -49,7 +49,7 @@ struct ExchangeMachineTests {
         #expect(
             all == [
                 .begin, .greet(known: nil), .agree(Self.greeting), .lifecycle, .admit, .lookUp,
-                .pull, .push, .end,
+                .pull, .settle(hasAll: true), .push, .end,
             ])
     }
 
@@ -94,7 +94,24 @@ struct ExchangeMachineTests {
             }
         }
         #expect(
-            all == [.begin, .greet(known: nil), .agree(Self.greeting), .lifecycle, .pull, .end])
+            all == [
+                .begin, .greet(known: nil), .agree(Self.greeting), .lifecycle, .pull,
+                .settle(hasAll: true), .end,
+            ])
+    }
+
+    /// What waits is looked at in each exchange, also if no more records may travel in it; and a
+    /// pull that did not count is made again once.
+    @Test func eachPullIsSettled() {
+        let cut = steps { step, _ in step == .pull ? .cutShort : nil }
+        #expect(cut.suffix(4) == [.pull, .settle(hasAll: false), .acknowledge, .end])
+        let again = steps(attemptsMax: 1) { step, _ in
+            step == .settle(hasAll: true) ? .pullAgain : nil
+        }
+        #expect(
+            again.suffix(5) == [
+                .pull, .settle(hasAll: true), .pull, .settle(hasAll: true), .giveUp,
+            ])
     }
 
     /// A peer that shows ids in doubt again and again does not keep an attempt going.
@@ -120,7 +137,7 @@ struct ExchangeMachineTests {
                 }
                 let events: [Event] = [
                     .done, .done, .done, .done, .done, .isPart, .forked, .nothingNew, .cutShort,
-                    .equal, .outdated, .isTakingOnly,
+                    .equal, .outdated, .isTakingOnly, .pullAgain,
                 ]
                 return events.randomElement(using: &random)
             }

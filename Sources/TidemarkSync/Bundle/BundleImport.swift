@@ -291,6 +291,7 @@ extension SyncSession {
         try meet(bundle)
         try await admitHeld()
         let isAll = try await pull()
+        _ = try await settle(hasAll: isAll)
         if let failure = tally.firstFailure { throw failure }
         try checkHeldPending()
         let lacksAny = try hasFailures([.incoming])

@@ -2,9 +2,9 @@
 // carries out one step after the other and says what came of each.
 //
 //   whole   begin ▶ greet ▶ agree ▶ admit ▶ lifecycle ▶ bootstrap ▶ fresh start ▶ reconcile ▶ sweep
-//           ▶ pull ▶ merge ▶ push ▶ compare ▶ push what was overlooked ▶ retire ▶ end
-//   part    begin ▶ greet ▶ agree ▶ lifecycle ▶ admit ▶ look up ▶ pull ▶ push ▶ end
-//   part, from a part   ... ▶ agree ▶ lifecycle ▶ pull ▶ end
+//           ▶ pull ▶ settle ▶ merge ▶ push ▶ compare ▶ push what was overlooked ▶ retire ▶ end
+//   part    begin ▶ greet ▶ agree ▶ lifecycle ▶ admit ▶ look up ▶ pull ▶ settle ▶ push ▶ end
+//   part, from a part   ... ▶ agree ▶ lifecycle ▶ pull ▶ settle ▶ end
 //
 // Steps are passed over for which there is no reason: of a peer that never heard of the dataset
 // nothing is pulled, and nothing of one that has no news. From any step an exchange may begin
@@ -40,6 +40,8 @@ struct ExchangeMachine {
         /// Take everything in the order of keys, where the order of change is no help.
         case sweep
         case pull
+        /// Look once more at what was refused or waits; whether all has come that there is.
+        case settle(hasAll: Bool)
         /// Nothing can be compared: what is in doubt here is written anew.
         case settleAlone
         /// Ask about datasets that are to go into this one.
@@ -72,6 +74,8 @@ struct ExchangeMachine {
         case nothingNew
         /// No more is to travel in this exchange, or nothing more may.
         case cutShort
+        /// What kept a pull from counting is gone.
+        case pullAgain
         /// Both have the same.
         case equal
         /// The peer has moved on, or is another one: begin again.
@@ -89,6 +93,8 @@ struct ExchangeMachine {
     private var isTakingOnly = false
     /// Whether this attempt found that an id is in doubt.
     private var isForked = false
+    /// Whether this attempt has pulled twice.
+    private var isPulledAgain = false
 
     init(attemptsMax: Int, known: DatasetGreeting?) {
         self.attemptsMax = attemptsMax
@@ -115,10 +121,19 @@ struct ExchangeMachine {
             return .end
         case (.greet, .cutShort):
             return .end
+        case (.pull, _):
+            return .settle(hasAll: event != .cutShort)
+        case (.settle(hasAll: false), _):
+            return .acknowledge
+        case (.settle, .pullAgain):
+            guard !isPulledAgain else { return next() }
+            isPulledAgain = true
+            return .pull
         case (_, .cutShort):
             return .acknowledge
         case (.begin, _):
             (isPart, isForked, isTakingOnly) = (event == .isPart, false, false)
+            isPulledAgain = false
             return .greet(known: attempts == 1 ? known : nil)
         case (.greet, .greeted(let greeting)):
             isPresent = greeting?.knowledge != nil
@@ -144,25 +159,25 @@ struct ExchangeMachine {
         case .startAfresh: return .reconcile
         case .reconcile: return .sweep
         case .sweep: return .pull
-        case .pull, .settleAlone: return .merge
+        case .settle, .settleAlone: return .merge
         case .merge: return .push
         case .push: return .compare
         case .compare: return event == .equal ? .retire : .pushOverlooked
         case .pushOverlooked: return .retire
         case .retire: return .end
-        case .begin, .greet, .lookUp, .acknowledge, .end, .giveUp: return .end
+        case .begin, .greet, .lookUp, .pull, .acknowledge, .end, .giveUp: return .end
         }
     }
 
     private func nextOfPart(after event: Event) -> Step {
         switch step {
         case .lifecycle where isTakingOnly: .pull
-        case .pull where isTakingOnly: .end
+        case .settle where isTakingOnly: .end
         case .agree: isPresent ? .lifecycle : .admit
         case .lifecycle: .admit
         case .admit: isPresent ? .lookUp : .push
         case .lookUp: event == .nothingNew ? .push : .pull
-        case .pull: .push
+        case .settle: .push
         default: .end
         }
     }

@@ -2,9 +2,9 @@ import Tidemark
 
 // The asking side of an exchange of a dataset of which only a part is kept here.
 //
-//   hello ─▶ lifecycle ─▶ by key, what others brought ─▶ pull ─▶ push ─▶ done
-//                                                            ▲    │
-//                                   by key, what conflicts   └────┘
+//   hello ─▶ lifecycle ─▶ by key, what others brought ─▶ pull ─▶ settle ─▶ push ─▶ done
+//                                                                  ▲        │
+//                                         by key, what conflicts   └────────┘
 //
 // Invariants:
 // - The dataset's vector never takes in the peer's: it says what was written here, and what was
@@ -132,10 +132,7 @@ extension SyncSession {
         beginTakingIn()
         var isLast = false
         while !isLast {
-            guard tally.recordsLeft > 0 else {
-                try await checkPending()
-                return false
-            }
+            guard tally.recordsLeft > 0 else { return false }
             guard let part else { throw .scopeChanged }
             let request = try engine(dataset.name) { () throws(StoreError) in
                 ScopedPullRequest(
@@ -166,22 +163,21 @@ extension SyncSession {
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
         }
+        return true
+    }
+
+    /// The peer has told all that it has, and nothing of that waits.
+    func noteAllIsTold() async throws(SyncError) {
         guard !isOneWay else {
-            try await checkPending()
             result.isComplete = true
-            return true
+            return
         }
-        // From when the dataset was kept whole.
-        try await reviewIncoming()
-        try await reviewPending()
-        try await checkPending()
         part?.whole = remote.map { (vector: doubts.trusted($0.vector), forgotten: $0.forgotten) }
         if let whole = part?.whole {
             // It claims nothing as long as it has left anything out.
             let isSilent = whole.vector.isEmpty && part?.record.isEnding == true
             part?.told = isSilent ? try await seenWithoutHeld() : whole.vector
         }
-        return true
     }
 
     // MARK: - By key

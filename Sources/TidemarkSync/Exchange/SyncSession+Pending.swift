@@ -58,14 +58,40 @@ extension SyncSession {
         if waiting.first == nil { waiting.first = (key, reason) }
     }
 
-    // MARK: - At the end of a pull
+    // MARK: - After a pull
 
-    /// Settles what can be settled by now, and claims to have seen what the peer has if nothing
-    /// waits any more.
-    func settlePending() async throws(SyncError) {
-        guard try holdsBackVectors() else { return }
-        try await reviewIncoming()
-        try await reviewPending()
+    /// Looks once more at what was refused here or waits, beside all that has come, and claims to
+    /// have seen what the peer has if nothing of that is left.
+    ///
+    /// - Parameter hasAll: whether all has come that the peer has.
+    /// - Returns: `pullAgain` if positions and vectors did not move because of what is gone now.
+    /// - Throws: `conflictPending` if a conflict with the peer waits.
+    func settle(hasAll: Bool) async throws(SyncError) -> ExchangeMachine.Event {
+        // Who takes what a part has settles nothing of before.
+        let isTakingOnly = part != nil && isOneWay
+        if try !isTakingOnly ? holdsBackVectors() : false {
+            if hasAll { try await reviewIncoming() }
+            try await reviewPending()
+            if hasAll, part == nil { try await claimIfNothingWaits() }
+        }
+        try await checkPending()
+        guard hasAll else { return .done }
+        guard part == nil else {
+            try await noteAllIsTold()
+            return .done
+        }
+        if waiting.isFrozen, !isOneWay {
+            positions.pull = .zero
+            return .pullAgain
+        }
+        if late.judgesPeer, !late.leavesDead { late.judged = (late.judging, positions.pull) }
+        // All that the peer has of them is here now. Of the peer's own the push is to say so.
+        doubts.ours = []
+        doubts.confirmed = []
+        return .done
+    }
+
+    private func claimIfNothingWaits() async throws(SyncError) {
         let holdsBack = try holdsBackVectors()
         guard !waiting.isFrozen, !holdsBack, let remote else { return }
         try await apply(

@@ -11,11 +11,7 @@ extension SyncSession {
         if !doubts.isEmpty { try forgetSuperseded() }
         var isLast = false
         while !isLast {
-            guard tally.recordsLeft > 0 else {
-                try await reviewPending()
-                try await checkPending()
-                return false
-            }
+            guard tally.recordsLeft > 0 else { return false }
             let request = try engine(dataset.name) { () throws(StoreError) in
                 PullRequest(
                     address: address, since: positions.pull,
@@ -40,17 +36,6 @@ extension SyncSession {
             isLast = page.isLast
             report(.pulling, records: page.recordCount)
         }
-        try await settlePending()
-        try await checkPending()
-        if waiting.isFrozen, !isOneWay {
-            // What waited was superseded by what came now, and nothing holds back any more.
-            positions.pull = .zero
-            return try await pull()
-        }
-        if late.judgesPeer, !late.leavesDead { late.judged = (late.judging, positions.pull) }
-        // All that the peer has of them is here now. Of the peer's own the push is to say so.
-        doubts.ours = []
-        doubts.confirmed = []
         return true
     }
 

@@ -22,6 +22,7 @@ extension SyncSession {
         case .pull:
             let hasAll = try await part == nil ? pull() : pullPart()
             return hasAll ? .done : .cutShort
+        case .settle(let hasAll): return try await settle(hasAll: hasAll)
         case .settleAlone: try settleAlone()
         case .merge:
             try checkHeldPending()
