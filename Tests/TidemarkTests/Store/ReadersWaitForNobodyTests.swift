@@ -107,6 +107,7 @@ struct ReadersWaitForNobodyTests {
         let written = batch
         let isWritten = Atomic<Bool>(false)
         threads.start {
+            storage.beginBatch()
             do { try store.write(written) } catch { Issue.record("\(error)") }
             isWritten.store(true, ordering: .releasing)
         }
@@ -166,7 +167,10 @@ struct ReadersWaitForNobodyTests {
         let batch = makeBatch(of: [UInt8](repeating: 7, count: 100), dataset)
         storage.stall(at: .fills, of: store)
         let threads = ThreadGroup()
-        threads.start { expectError(.writerStopped) { try store.write(batch) } }
+        threads.start {
+            storage.beginBatch()
+            expectError(.writerStopped) { try store.write(batch) }
+        }
         storage.awaitStall()
         storage.failsSyncs.store(true, ordering: .releasing)
         expectError(.inputOutput) { try store.sync() }
@@ -206,6 +210,9 @@ struct ReadersWaitForNobodyTests {
         let base = SystemStorage()
         private let step = Mutex<(Step, Engine)?>(nil)
         let failsSyncs = Atomic<Bool>(false)
+        /// Of the batch. Any other thread that asked for the lock here, while it holds it, would
+        /// keep that one from it.
+        private let writer = Mutex<pthread_t?>(nil)
         private let isStalled = Atomic<Bool>(false)
         private let mayGoOn = Atomic<Bool>(false)
 
@@ -213,13 +220,16 @@ struct ReadersWaitForNobodyTests {
             step.withLock { $0 = (next, store.engine) }
         }
 
+        /// The thread that calls is the one to be held up.
+        func beginBatch() { writer.withLock { $0 = pthread_self() } }
+
         func awaitStall() { waitUntil { isStalled.load(ordering: .acquiring) } }
 
         func release() { mayGoOn.store(true, ordering: .releasing) }
 
         fileprivate func reach(_ reached: Step) {
             guard let (next, engine) = step.withLock({ $0 }), next == reached,
-                isWritingWithoutLock(engine)
+                writer.withLock({ $0 }) == pthread_self(), isWritingWithoutLock(engine)
             else { return }
             let isFirst = step.withLock { step in
                 defer { step = nil }
